@@ -1,0 +1,1 @@
+"""Where recorded nodes become data: devices, buffers, the plan cache and evaluation."""

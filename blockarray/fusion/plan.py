@@ -1,0 +1,231 @@
+"""What a fused kernel computes, before any choice of sizes: a domain, inputs, statements, outputs, and why it ends.
+
+A `KernelPlan` is pure data between the partition of a graph and its lowering to block IR. Values inside it are numbered by the
+statement that makes them. Every value has the rank of the domain; along an axis it either varies or is the same everywhere.
+"""
+
+from dataclasses import dataclass, field
+
+from codegen.dtypes import DType
+
+
+@dataclass(frozen=True)
+class DomainAxis:
+    """One axis of the iteration domain, from the outermost to the innermost in memory order.
+
+    `reduced` axes are folded by every `Fold` of the kernel; all folds of one kernel fold the same axes.
+    """
+
+    extent: int
+    reduced: bool = False
+
+
+@dataclass(frozen=True)
+class Read:
+    """An element of an input per point: at ``offset + sum(index * strides)`` elements from the input's start.
+
+    `source` numbers the value in the graph plan's value table. Stride 0 marks an axis along which the read does not vary.
+    """
+
+    source: int
+    dtype: DType
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A constant of the expression, passed at run time. `source` numbers it in the value table."""
+
+    source: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Position:
+    """The index of the point along the domain, int64: ``offset + sum(index * strides)``."""
+
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Apply:
+    """A row of the scalar table on earlier values; ``function`` is its name. `dtype` is the result's."""
+
+    function: str
+    operands: tuple[int, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Convert:
+    """NumPy's astype."""
+
+    operand: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Fold:
+    """A combiner over the reduced axes; float16 and bfloat16 operands were converted to float32 before.
+
+    Combiners of arity 2 with positions (argmax, argmin) get the row-major `Position` over the reduced axes as their second operand.
+    `output` says which of the combiner's values the statement stands for.
+    """
+
+    combiner: str
+    operands: tuple[int, ...]
+    output: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class RunningFold:
+    """Inclusive running fold along the innermost axis, which is then the kernel's only reduced axis; the value varies along it."""
+
+    combiner: str
+    operand: int
+    dtype: DType
+
+
+@dataclass(frozen=True)
+class Take:
+    """``source[offset + position_0 * strides_0 + …]`` for int64 position values that are inside; `rest` are strides per domain axis of
+    the part of the source that is not indexed."""
+
+    source: int
+    dtype: DType
+    offset: int
+    positions: tuple[int, ...]
+    position_strides: tuple[int, ...]
+    rest: tuple[int, ...]
+
+
+Statement = Read | Number | Position | Apply | Convert | Fold | RunningFold | Take
+
+
+@dataclass(frozen=True)
+class Write:
+    """A value stored at ``offset + sum(index * strides)`` elements of a target.
+
+    A value that was folded is stored once per point of the kept axes (strides of reduced axes are 0). Along every other axis of
+    extent above 1 the target's stride is not 0. `target` numbers the target in the value table.
+    """
+
+    target: int
+    value: int
+    offset: int
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class KernelPlan:
+    """One fused kernel.
+
+    Attributes
+    ----------
+    name : str
+        Readable, made of what it does (``softmax``-like names are not guessed: ``subtract_exp_add``).
+    axes : tuple of DomainAxis
+    statements : tuple of Statement
+        In order; operands are positions of earlier statements.
+    writes : tuple of Write
+    aliased : frozenset of int
+        Sources that may be the same memory as a target (each element is read before it is written).
+    operations : tuple of str
+        For `explain`: one line per recorded operation, with the line of the program that recorded it.
+    reason : str
+        Why the kernel ends where it does.
+    """
+
+    name: str
+    axes: tuple[DomainAxis, ...]
+    statements: tuple[Statement, ...]
+    writes: tuple[Write, ...]
+    aliased: frozenset[int] = frozenset()
+    operations: tuple[str, ...] = field(default=(), compare=False)
+    reason: str = field(default="", compare=False)
+
+    def varies(self) -> tuple[tuple[bool, ...], ...]:
+        """For each statement, along which axes its value varies."""
+        rank = len(self.axes)
+        found: list[tuple[bool, ...]] = []
+        for statement in self.statements:
+            match statement:
+                case Read(strides=strides) | Position(strides=strides):
+                    found.append(tuple(stride != 0 for stride in strides))
+                case Number():
+                    found.append((False,) * rank)
+                case Apply(operands=operands):
+                    found.append(tuple(any(found[k][axis] for k in operands) for axis in range(rank)))
+                case Convert(operand=operand):
+                    found.append(found[operand])
+                case Fold(operands=operands):
+                    kept = tuple(any(found[k][axis] for k in operands) for axis in range(rank))
+                    found.append(tuple(a and not axis.reduced for a, axis in zip(kept, self.axes, strict=True)))
+                case RunningFold(operand=operand):
+                    found.append((*found[operand][:-1], True))
+                case Take(positions=positions, rest=rest):
+                    found.append(
+                        tuple(rest[axis] != 0 or any(found[k][axis] for k in positions) for axis in range(rank))
+                    )
+        return tuple(found)
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A value that exists before the plan runs: number `position` among the leaves of the recording."""
+
+    position: int
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """New memory for `elements` of `dtype`. `result` is the number of the recorded node it becomes the value of, or None for a
+    temporary (a partial result, or a copy that an overlap needs)."""
+
+    dtype: DType
+    elements: int
+    result: int | None
+
+
+@dataclass(frozen=True)
+class Inherited:
+    """The memory of leaf `position`, taken over when nothing else can read it any more, else a copy of it; becomes the value of recorded
+    node `result` (an `Update`)."""
+
+    position: int
+    dtype: DType
+    elements: int
+    result: int
+
+
+PlanValue = Leaf | Fresh | Inherited
+
+
+@dataclass(frozen=True)
+class Product:
+    """A matrix product step: operands and target by value number, each (offset, shape, strides) in elements; shapes (batch…, M, K),
+    (batch…, K, N), (batch…, M, N)."""
+
+    a: int
+    b: int
+    target: int
+    dtype: DType
+    a_view: tuple[int, tuple[int, ...], tuple[int, ...]]
+    b_view: tuple[int, tuple[int, ...], tuple[int, ...]]
+    shape: tuple[int, ...]
+    operations: tuple[str, ...] = field(default=(), compare=False)
+    reason: str = field(default="", compare=False)
+
+
+Step = KernelPlan | Product
+
+
+@dataclass(frozen=True)
+class GraphPlan:
+    """All steps that compute the roots of a recording, in order, over one table of values."""
+
+    values: tuple[PlanValue, ...]
+    steps: tuple[Step, ...]

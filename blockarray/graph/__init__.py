@@ -1,0 +1,1 @@
+"""The expression graph: whole arrays, pure, recorded and not yet computed."""

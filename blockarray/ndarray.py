@@ -1,0 +1,595 @@
+"""ndarray: a mutable cell that holds a node, and a view of that node's memory.
+
+Reading an array captures the node that its cell holds now; writing puts another node into the cell. So an expression that was recorded
+never sees a later write, and all views of one cell see every write.
+"""
+
+import numbers
+import sys
+from collections.abc import Iterator
+from typing import Any, SupportsIndex
+
+import numpy as np
+
+from blockarray.execution.device import current_device
+from blockarray.execution.evaluate import evaluate_nodes
+from blockarray.execution.memory import buffer_of, host_copy, host_view, shared_buffer
+from blockarray.execution.statistics import run as statistics
+from blockarray.graph.nodes import Cast, Constant, Node, Shape, Source, Update, View, row_major_strides
+from blockarray.graph.recording import linearize
+from codegen import dtypes
+from codegen.dtypes import DType
+from codegen.targets import backend
+from codegen.targets.backend import Backend
+
+# A recording deeper than this, or with more pending nodes, is evaluated by itself: memory stays bounded, kernels stay of a
+# size that compiles fast, and nothing that walks a graph ever meets a deep one.
+_DEEPEST = 64
+_HEAVIEST = 256
+_HEAVIEST_COUNTED_TWICE = 2048
+
+_get_frame = sys._getframe
+_PACKAGE = __name__.rpartition(".")[0]
+
+
+class Cell:
+    """What an array and all its views share: the node of the whole memory."""
+
+    __slots__ = ("node", "writeable")
+
+    node: Node
+    writeable: bool
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.writeable = True
+
+
+class ndarray:
+    """A lazy N-dimensional array with NumPy's semantics.
+
+    Made by the creation functions (`array`, `zeros`, `arange` …) and by every function of arrays. An operation on arrays is
+    recorded; its value is computed when it is looked at (printed, converted, compared in an ``if`` …), by `evaluate`, or when much has been
+    recorded.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    __slots__ = ("_cell", "_shape", "_row", "_view", "_base", "_writeable", "__weakref__")
+
+    _cell: Cell
+    _shape: Shape
+    _row: DType
+    _view: tuple[int, tuple[int, ...]] | None
+    _base: "ndarray | None"
+    _writeable: bool
+
+    __array_priority__ = 1000.0
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        raise TypeError("ndarray is made by functions such as array, zeros, empty or asarray, not by calling the class")
+
+    # --- what it is
+
+    @property
+    def shape(self) -> Shape:
+        """Length of each axis."""
+        return self._shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the elements."""
+        return self._row.numpy
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self._shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        size = 1
+        for extent in self._shape:
+            size *= extent
+        return size
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self._row.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self._row.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one entry to the next along each axis."""
+        itemsize = self._row.itemsize
+        return tuple(stride * itemsize for stride in element_strides(self))
+
+    @property
+    def device(self) -> str:
+        """Where the array is: ``"cpu"``, ``"cuda:0"`` …"""
+        return self._cell.node.device.device
+
+    @property
+    def base(self) -> "ndarray | None":
+        """The array whose memory this one is a view of, or None."""
+        return self._base
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of unsized object")
+        return self._shape[0]
+
+    # --- looking at the value
+
+    def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
+        """The value as a new NumPy array. Memory is not shared: a later write to either is not seen by the other."""
+        if copy is False:
+            raise ValueError(
+                "a NumPy array cannot share memory with a blockarray.ndarray, whose recorded expressions must not see later "
+                "writes: expected copy=True or None"
+            )
+        value = host_value(self)
+        return value if dtype is None or value.dtype == dtype else value.astype(dtype)
+
+    def asnumpy(self) -> np.ndarray:
+        """The value as a new NumPy array.
+
+        Examples
+        --------
+        >>> import blockarray as np
+        >>> type((np.arange(3) + 1).asnumpy())
+        <class 'numpy.ndarray'>
+        """
+        return host_value(self)
+
+    def item(self, *index: SupportsIndex) -> Any:
+        """One element as a Python scalar."""
+        return borrowed_value(self).item(*index)
+
+    def tolist(self) -> Any:
+        """Nested lists of Python scalars."""
+        return borrowed_value(self).tolist()
+
+    def tobytes(self, order: str | None = "C") -> bytes:
+        """The bytes of the elements."""
+        return borrowed_value(self).tobytes(order)  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        return repr(borrowed_value(self))
+
+    def __str__(self) -> str:
+        return str(borrowed_value(self))
+
+    def __format__(self, specification: str) -> str:
+        return format(borrowed_value(self), specification)
+
+    def __bool__(self) -> bool:
+        return bool(borrowed_value(self))
+
+    def __int__(self) -> int:
+        return int(borrowed_value(self))
+
+    def __float__(self) -> float:
+        return float(borrowed_value(self))
+
+    def __complex__(self) -> complex:
+        return complex(borrowed_value(self))
+
+    def __index__(self) -> int:
+        return borrowed_value(self).__index__()
+
+    def __contains__(self, element: object) -> bool:
+        return element in borrowed_value(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[position] for position in range(self._shape[0]))
+
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
+
+    # --- copies
+
+    def __copy__(self) -> "ndarray":
+        return copy_of(self)
+
+    def __deepcopy__(self, memo: dict) -> "ndarray":
+        return copy_of(self)
+
+    def __reduce__(self) -> tuple:
+        return _unpickle, (host_value(self), isinstance(self, Scalar))
+
+    def __getitem__(self, key: Any) -> Any:
+        raise TypeError("indexing is installed by blockarray.methods")
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError("indexing is installed by blockarray.methods")
+
+
+class Scalar(ndarray):
+    """What NumPy returns as a scalar: immutable, hashable, read only when its value is looked at."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(borrowed_value(self)[()])
+
+    def __repr__(self) -> str:
+        return repr(borrowed_value(self)[()])
+
+    def __str__(self) -> str:
+        return str(borrowed_value(self)[()])
+
+    def __format__(self, specification: str) -> str:
+        return format(borrowed_value(self)[()], specification)
+
+    def __index__(self) -> int:
+        return borrowed_value(self)[()].__index__()
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(borrowed_value(self)[()], digits) if digits is not None else round(borrowed_value(self)[()])
+
+    def __trunc__(self) -> int:
+        return int(self)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise TypeError(
+            f"'{self.dtype.type.__module__}.{self.dtype.type.__name__}' object does not support item assignment"
+        )
+
+
+class FloatScalar(Scalar):
+    """A lazy floating-point scalar."""
+
+    __slots__ = ()
+
+    def is_integer(self) -> bool:
+        """Whether the value is a whole number."""
+        return float(self).is_integer()
+
+
+class IntegerScalar(Scalar):
+    """A lazy integer scalar."""
+
+    __slots__ = ()
+
+
+class BooleanScalar(Scalar):
+    """A lazy boolean scalar."""
+
+    __slots__ = ()
+
+
+numbers.Real.register(FloatScalar)
+numbers.Integral.register(IntegerScalar)
+
+_SCALARS: dict[DType, type[Scalar]] = {
+    dtype: {"float": FloatScalar, "signed": IntegerScalar, "unsigned": IntegerScalar, "boolean": BooleanScalar}[
+        dtype.kind
+    ]
+    for dtype in dtypes.ALL
+}
+_new = object.__new__
+
+
+def wrap(node: Node) -> ndarray:
+    """A new array, or a scalar if it has no axes, whose value is `node`, just recorded.
+
+    Remembers the line of the user's program, and evaluates when much has been recorded.
+    """
+    shape = node.shape
+    if node.depth > _DEEPEST or node.weight > _HEAVIEST:
+        _bound(node)
+    array = _new(ndarray if shape else _SCALARS[node.dtype])
+    array._cell = Cell(node)
+    array._shape = shape
+    array._row = node.dtype
+    array._view = None
+    array._base = None
+    array._writeable = True
+    return array
+
+
+def wrap_array(node: Node) -> ndarray:
+    """As `wrap`, but an array even if it has no axes."""
+    array = wrap(node)
+    if node.shape:
+        return array
+    return make_view(array._cell, node.dtype, (), None, None)
+
+
+def make_view(
+    cell: Cell, dtype: DType, shape: Shape, view: tuple[int, tuple[int, ...]] | None, base: ndarray | None
+) -> ndarray:
+    """An array on `cell` (a view of `base`, if given): element ``offset + sum(index * strides)`` of the node's row-major memory, all
+    of it in order if `view` is None."""
+    array = _new(ndarray)
+    array._cell = cell
+    array._shape = shape
+    array._row = dtype
+    array._view = view
+    array._base = base
+    array._writeable = True if base is None else base._writeable
+    return array
+
+
+def view_of(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...]) -> ndarray:
+    """A view of `array`'s memory, with absolute offset and strides in elements of the cell's row-major memory."""
+    base = array._base if array._base is not None else array
+    view: tuple[int, tuple[int, ...]] | None = (offset, strides)
+    if offset == 0 and shape == array._cell.node.shape and strides == row_major_strides(shape):
+        view = None
+    return make_view(array._cell, array._row, shape, view, base)
+
+
+def element_strides(array: ndarray) -> tuple[int, ...]:
+    """Strides in elements of the cell's memory."""
+    return array._view[1] if array._view is not None else row_major_strides(array._shape)
+
+
+def element_offset(array: ndarray) -> int:
+    """First element in the cell's memory."""
+    return array._view[0] if array._view is not None else 0
+
+
+def read(array: ndarray) -> Node:
+    """The node of the array's present value, of the array's shape."""
+    if array._view is None:
+        return array._cell.node
+    offset, strides = array._view
+    return View(array._cell.node, offset, array._shape, strides)
+
+
+def write(array: ndarray, value: Node) -> None:
+    """Replace the array's elements by `value`, which has its dtype and its shape or one that broadcasts to it."""
+    if not array._writeable or not array._cell.writeable:
+        raise ValueError("assignment destination is read-only")
+    cell = array._cell
+    node = cell.node
+    if value.device is not node.device:
+        value = transferred(value, node.device)
+    if array._view is None and value.shape == node.shape:
+        cell.node = value
+    else:
+        offset, strides = array._view if array._view is not None else (0, row_major_strides(array._shape))
+        if array.size == 0:
+            return
+        cell.node = Update(node, value, offset, array._shape, strides)
+    cell.node.record(user_frame())
+    if cell.node.depth > _DEEPEST or cell.node.weight > _HEAVIEST:
+        _bound(cell.node)
+
+
+def _bound(node: Node) -> None:
+    """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again)."""
+    if node.depth <= _DEEPEST and node.weight <= _HEAVIEST_COUNTED_TWICE:
+        return
+    if node.depth <= _DEEPEST:
+        pending = len(linearize((node,)).nodes)
+        if pending <= _HEAVIEST:
+            node.weight = pending
+            return
+    evaluate_nodes(node)
+
+
+def user_frame() -> Any:
+    """The innermost frame outside the package: the line of the user's program."""
+    frame = _get_frame(1)
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE:
+        if frame.f_back is None:
+            break
+        frame = frame.f_back
+    return frame
+
+
+def transferred(node: Node, device: Backend) -> Node:
+    """The value of `node` on another device."""
+    if node.device is device:
+        return node
+    if isinstance(node, Constant):
+        return Constant(node.value, node.dtype, device)
+    evaluate_nodes(node)
+    assert node.buffer is not None
+    value = host_copy(node.buffer, node.dtype, node.shape, node.device)
+    statistics.transfers += 1
+    statistics.transfer_bytes += value.nbytes
+    return Source(node.shape, node.dtype, device, buffer_of(value, node.dtype, device))
+
+
+def borrowed_value(array: ndarray) -> np.ndarray:
+    """The value as a NumPy array that must not be written or kept: on the host it is the array's own memory."""
+    node = array._cell.node
+    if array._view is not None and node.buffer is None:
+        node = View(node, array._view[0], array._shape, array._view[1])
+        evaluate_nodes(node)
+        return _host_array(node)
+    if isinstance(node, Constant):
+        return np.asarray(node.value).astype(node.dtype.numpy)
+    evaluate_nodes(node)
+    if array._view is None:
+        return _host_array(node)
+    offset, strides = array._view
+    if array.size == 0:
+        return np.empty(array._shape, array.dtype)
+    if node.device.target.kind != "cpu":
+        gathered = View(node, offset, array._shape, strides)
+        evaluate_nodes(gathered)
+        return _host_array(gathered)
+    flat = _host_array(node).reshape(-1)[offset:] if all(s >= 0 for s in strides) else _host_array(node).reshape(-1)
+    if flat.size and not all(s >= 0 for s in strides):
+        return np.ndarray(
+            array._shape, array.dtype, flat, offset * array._row.itemsize, [s * array._row.itemsize for s in strides]
+        )
+    return np.lib.stride_tricks.as_strided(flat, array._shape, [s * array._row.itemsize for s in strides])
+
+
+def _host_array(node: Node) -> np.ndarray:
+    if isinstance(node, Constant):
+        return np.asarray(node.value).astype(node.dtype.numpy)
+    assert node.buffer is not None
+    if node.device.target.kind == "cpu":
+        return host_view(node.buffer, node.dtype, node.shape)
+    statistics.transfers += 1
+    statistics.transfer_bytes += node.nbytes
+    return host_copy(node.buffer, node.dtype, node.shape, node.device)
+
+
+def host_value(array: ndarray) -> np.ndarray:
+    """The value as a new NumPy array, with the array's memory order."""
+    return borrowed_value(array).copy("K")
+
+
+def from_numpy(value: np.ndarray, device: Backend | None = None, order: str = "K", copy: bool = True) -> ndarray:
+    """A new array with the value of a NumPy array whose dtype kernels have; its memory order is kept.
+
+    Parameters
+    ----------
+    value : numpy.ndarray
+        Of a dtype that `codegen.dtypes.find` knows, in either byte order, aligned or not.
+    device : Backend, optional
+        The current one if absent.
+    order : {"K", "A", "C", "F"}
+    copy : bool
+        False shares the memory of a C-contiguous host array.
+    """
+    place = current_device() if device is None else device
+    native = value.astype(value.dtype.newbyteorder("="), copy=False) if not value.dtype.isnative else value
+    dtype = dtypes.of(native.dtype)
+    if not copy and native.flags.c_contiguous and place.target.kind == "cpu":
+        return wrap_array(Source(native.shape, dtype, place, shared_buffer(native, dtype, place)))
+    axes = memory_order(native.strides, native.shape, order)
+    permuted = native if axes is None else native.transpose(axes)
+    node = Source(permuted.shape, dtype, place, buffer_of(permuted, dtype, place))
+    return _permuted_back(node, axes)
+
+
+def memory_order(strides: tuple[int, ...], shape: Shape, order: str = "K") -> tuple[int, ...] | None:
+    """The axes from the outermost in memory to the innermost, or None for row-major order."""
+    rank = len(shape)
+    if order == "C" or rank < 2:
+        return None
+    if order == "F" or (order == "A" and _is_column_major(strides, shape)):
+        return tuple(range(rank - 1, -1, -1))
+    if order == "A":
+        return None
+    axes = list(range(rank))
+    # Insertion sort as NumPy does it: axes of extent 1 and stride 0 never decide, ties keep the row-major order.
+    for k in range(1, rank):
+        position = k
+        for j in range(k - 1, -1, -1):
+            a, b = axes[position], axes[j]
+            if shape[a] == 1 or shape[b] == 1 or strides[a] == 0 or strides[b] == 0:
+                continue
+            if abs(strides[b]) < abs(strides[a]):
+                moved = axes.pop(position)
+                axes.insert(j, moved)
+                position = j
+            else:
+                break
+    return None if axes == list(range(rank)) else tuple(axes)
+
+
+def _is_column_major(strides: tuple[int, ...], shape: Shape) -> bool:
+    step: int | None = None
+    for stride, extent in zip(strides, shape, strict=True):
+        if extent == 1:
+            continue
+        if step is not None and stride != step:
+            return False
+        step = stride * extent
+    return tuple(strides) != row_major_strides(shape)
+
+
+def _permuted_back(node: Node, axes: tuple[int, ...] | None) -> ndarray:
+    """An array on `node` whose axis ``axes[k]`` is the node's axis k."""
+    if axes is None:
+        return wrap_array(node)
+    strides = row_major_strides(node.shape)
+    shape_back = [0] * len(axes)
+    strides_back = [0] * len(axes)
+    for k, axis in enumerate(axes):
+        shape_back[axis] = node.shape[k]
+        strides_back[axis] = strides[k]
+    node.record(user_frame())
+    return make_view(Cell(node), node.dtype, tuple(shape_back), (0, tuple(strides_back)), None)
+
+
+def wrap_in_order(node: Node, axes: tuple[int, ...] | None) -> ndarray:
+    """As `wrap`, with the result's memory in the order `axes` (outermost first; None: row-major)."""
+    if axes is None:
+        return wrap(node)
+    strides = row_major_strides(node.shape)
+    permuted = View(node, 0, tuple(node.shape[a] for a in axes), tuple(strides[a] for a in axes))
+    _bound(permuted)
+    return _permuted_back(permuted, axes)
+
+
+def copy_of(array: ndarray, order: str = "K") -> ndarray:
+    """A new array with the same value."""
+    node = read(array)
+    if isinstance(array, Scalar):
+        return array
+    axes = (
+        memory_order(element_strides(array), array._shape, order) if array._view is not None or order == "F" else None
+    )
+    copied = wrap_in_order(node, axes)
+    return copied if array._shape else wrap_array(node)
+
+
+def cast(node: Node, dtype: DType) -> Node:
+    """`node` in another dtype; itself if it has it."""
+    if node.dtype is dtype:
+        return node
+    if isinstance(node, Constant):
+        with np.errstate(all="ignore"):
+            return Constant(
+                np.asarray(node.value).astype(node.dtype.numpy).astype(dtype.numpy).item(), dtype, node.device
+            )
+    return Cast(node, dtype)
+
+
+def evaluate(*arrays: ndarray) -> None:
+    """Compute arrays now; those that are asked for together share their work.
+
+    Parameters
+    ----------
+    *arrays : ndarray
+        Other objects are let pass, so that NumPy arrays and numbers may stand among them.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> x = np.arange(4) * 2
+    >>> np.evaluate(x)
+    >>> x
+    array([0, 2, 4, 6])
+    """
+    evaluate_nodes(*(array._cell.node for array in arrays if isinstance(array, ndarray)))
+
+
+def synchronize() -> None:
+    """Wait until the current device has finished all that was asked of it."""
+    current_device().synchronize()
+
+
+def to_device(array: ndarray, name: str) -> ndarray:
+    """The array on another device; itself if it is there."""
+    place = backend(name)
+    node = read(array)
+    if node.device is place:
+        return array
+    return wrap_array(transferred(node, place))
+
+
+def _unpickle(value: np.ndarray, scalar: bool) -> ndarray:
+    array = from_numpy(value)
+    return wrap(array._cell.node) if scalar else array

@@ -1,0 +1,649 @@
+"""Universal functions: one object per NumPy ufunc, each backed by rows of the scalar table, and the operators of arrays."""
+
+import operator
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from blockarray.execution.device import current_device
+from blockarray.fallback import call_numpy
+from blockarray.graph.nodes import Constant, Map, Node, Shape, token
+from blockarray.ndarray import (
+    Scalar,
+    cast,
+    element_strides,
+    evaluate_nodes,
+    from_numpy,
+    ndarray,
+    read,
+    transferred,
+    wrap,
+    wrap_in_order,
+    write,
+)
+from blockarray.ndarray import user_frame as find_user_frame
+from blockarray.promotion import OperandKind, Resolution, broadcast, resolve, result_order
+from codegen import dtypes
+from codegen.dtypes import DType
+from codegen.targets.backend import Backend
+
+_get_frame = sys._getframe
+_HERE = __file__.rpartition("/")[0]
+_PYTHON_NUMBERS = frozenset((int, float, bool))
+_UNRESOLVED = object()
+
+_COMPARISONS = {"less": (True, False), "less_equal": (True, False), "greater": (False, True), "greater_equal": (False, True),
+                "equal": (False, False), "not_equal": (True, True)}  # fmt: skip
+
+
+class UFunc:
+    """A function applied element by element, with NumPy's broadcasting, promotion and keyword arguments.
+
+    Attributes
+    ----------
+    numpy : numpy.ufunc
+        The function of the same name, which decides dtypes and errors.
+    rows : tuple of str
+        Scalar functions that compute the outputs.
+    """
+
+    def __init__(self, ufunc: np.ufunc, rows: tuple[str, ...]) -> None:
+        self.numpy = ufunc
+        self.rows = rows
+        self.__name__ = ufunc.__name__
+        self.__qualname__ = ufunc.__name__
+        self.__doc__ = ufunc.__doc__
+        self._known: dict[tuple[OperandKind, ...], Resolution | None] = {}
+        self._needs_checked_exponent = ufunc is np.power
+
+    nin = property(lambda self: self.numpy.nin)
+    nout = property(lambda self: self.numpy.nout)
+    nargs = property(lambda self: self.numpy.nargs)
+    ntypes = property(lambda self: self.numpy.ntypes)
+    types = property(lambda self: self.numpy.types)
+    identity = property(lambda self: self.numpy.identity)
+    signature = property(lambda self: self.numpy.signature)
+
+    def __repr__(self) -> str:
+        return f"<ufunc '{self.__name__}'>"
+
+    def __reduce__(self) -> str:
+        return self.__name__
+
+    def resolve_dtypes(self, *args: Any, **kwargs: Any) -> tuple:
+        """As NumPy's method."""
+        return self.numpy.resolve_dtypes(*args, **kwargs)
+
+    def resolution(self, kinds: tuple[OperandKind, ...]) -> Resolution | None:
+        """The loop for operands of these kinds, remembered."""
+        found = self._known.get(kinds, _UNRESOLVED)
+        if found is _UNRESOLVED:
+            found = self._known[kinds] = resolve(self.numpy, self.rows, kinds)
+        return found  # type: ignore[return-value]
+
+    def __call__(self, *inputs: Any, **keywords: Any) -> Any:
+        if not keywords:
+            nin = self.numpy.nin
+            if len(inputs) == nin:
+                if nin == 1:
+                    if isinstance(inputs[0], ndarray):
+                        return self._unary(inputs[0], _get_frame(1))
+                elif self.numpy.nout == 1:
+                    result = binary(self, inputs[0], inputs[1], _get_frame(1))
+                    if result is not NotImplemented:
+                        return result
+        return self._call(*inputs, **keywords)
+
+    def _call(
+        self,
+        *inputs: Any,
+        out: Any = None,
+        where: Any = True,
+        casting: str = "same_kind",
+        order: str = "K",
+        dtype: Any = None,
+        subok: bool = True,
+        signature: Any = None,
+    ) -> Any:
+        nin = self.numpy.nin
+        if nin <= len(inputs) <= self.numpy.nargs:
+            if len(inputs) > nin:
+                if out is not None:
+                    raise TypeError("cannot specify 'out' as both a positional and keyword argument")
+                out = inputs[nin:] if self.numpy.nout > 1 else inputs[nin]
+            return self._general(inputs[:nin], out, where, casting, order, dtype, signature)
+        raise TypeError(
+            f"{self.__name__}() takes from {nin} to {self.numpy.nargs} positional arguments but {len(inputs)} were given"
+        )
+
+    def _unary(self, array: ndarray, frame: FrameType) -> Any:
+        found = self.resolution((array._row,))
+        if found is None:
+            return call_numpy(self.numpy, (array,), {})
+        node = read(array)
+        wanted = found.inputs[0]
+        if node.dtype is not wanted:
+            node = cast(node, wanted)
+        axes = None
+        if array._view is not None:
+            axes = result_order(((array._shape, element_strides(array)),), array._shape)
+        results = tuple(
+            _finish(Map(row, (node,), node.shape, dtype, number, node.device), axes, frame)
+            for row, dtype, number in zip(found.rows, found.outputs, found.tokens, strict=True)
+        )
+        return results[0] if len(results) == 1 else results
+
+    def _general(
+        self, inputs: tuple, out: Any, where: Any, casting: str, order: str, dtype: Any, signature: Any
+    ) -> Any:
+        """Every keyword and kind of operand."""
+        outs = _outputs(self, out)
+        operands = [_operand(value) for value in inputs]
+        if any(value is NotImplemented for value in operands) or not all(
+            one is None or isinstance(one, ndarray) for one in outs
+        ):
+            arguments = {
+                "out": out,
+                "where": where,
+                "casting": casting,
+                "order": order,
+                "dtype": dtype,
+                "signature": signature,
+            }
+            defaults = {
+                "out": None,
+                "where": True,
+                "casting": "same_kind",
+                "order": "K",
+                "dtype": None,
+                "signature": None,
+            }
+            kept = {
+                name: value for name, value in arguments.items() if value is not defaults[name] and value is not None
+            }
+            return call_numpy(self.numpy, inputs, kept)
+        kinds = tuple(one._row if isinstance(one, ndarray) else type(one) for one in operands)
+        if dtype is not None or signature is not None or casting != "same_kind":
+            found = resolve(self.numpy, self.rows, kinds, self._signature(dtype, signature), casting)
+        else:
+            found = self.resolution(kinds)
+        if found is None:
+            return call_numpy(self.numpy, inputs, _given(out=out, where=where, dtype=dtype))
+        for one, computed in zip(outs, found.outputs, strict=True):
+            if one is not None and not np.can_cast(computed.numpy, one.dtype, casting):  # type: ignore[arg-type]
+                self._raise_as_numpy(found, outs, casting)
+        device = _device_of([*operands, *outs])
+        nodes = tuple(
+            _input_node(one, wanted, self, device) for one, wanted in zip(operands, found.inputs, strict=True)
+        )
+        self._check_exponent(nodes)
+        mask = None if where is True else _mask(where, device)
+        shapes = [node.shape for node in nodes] + ([mask.shape] if mask is not None else [])
+        given = [one for one in outs if one is not None]
+        shape = broadcast(shapes) if not given else broadcast([*shapes, *(one._shape for one in given)])
+        for one in given:
+            if one._shape != shape:
+                listed = " ".join(str(s).replace(" ", "") for s in (*shapes, one._shape))
+                raise ValueError(
+                    f"non-broadcastable output operand with shape {str(one._shape).replace(' ', '')} doesn't match the "
+                    f"broadcast shape {str(broadcast(shapes)).replace(' ', '')}"
+                    if broadcast(shapes) != one._shape
+                    else f"operands could not be broadcast together with shapes {listed} "
+                )
+            if not one._writeable:
+                raise ValueError("output array is read-only")
+        arrays = [one for one in operands if isinstance(one, ndarray)]
+        axes = _order_axes(arrays, shape, order)
+        frame = find_user_frame()
+        results = []
+        for row, result, number, target in zip(found.rows, found.outputs, found.tokens, outs, strict=True):
+            node: Node = Map(row, nodes, broadcast([n.shape for n in nodes]), result, number, device)
+            if mask is not None:
+                old = cast(read(target), result) if target is not None else Constant(0, result, device)
+                node = Map("where", (mask, node, old), shape, result, WHERE_TOKENS[result], device)
+            if target is None:
+                results.append(_finish(node, axes, frame))
+                continue
+            write(target, cast(node, target._row))
+            results.append(target)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _signature(self, dtype: Any, signature: Any) -> tuple | None:
+        if dtype is not None and signature is not None:
+            raise TypeError("cannot specify both 'signature' and 'dtype'")
+        if dtype is not None:
+            return (None,) * self.numpy.nin + (np.dtype(dtype),) * self.numpy.nout
+        if signature is None:
+            return None
+        if isinstance(signature, str):
+            ins, _, outs = signature.partition("->")
+            return tuple(np.dtype(code) for code in ins + outs)
+        return tuple(None if one is None else np.dtype(one) for one in signature)
+
+    def _raise_as_numpy(self, found: Resolution, outs: tuple, casting: str) -> None:
+        empty = [np.empty(0, dtype.numpy) for dtype in found.inputs]
+        targets = tuple(np.empty(0, one.dtype) if one is not None else None for one in outs)
+        self.numpy(*empty, out=targets, casting=casting)  # type: ignore[call-overload]
+        raise TypeError(f"ufunc '{self.__name__}' cannot cast its result to the dtype of out")
+
+    def _check_exponent(self, nodes: tuple[Node, ...]) -> None:
+        """Refuse negative integer powers of integers, as NumPy does."""
+        if not self._needs_checked_exponent or nodes[1].dtype.kind != "signed":
+            return
+        exponent = nodes[1]
+        if isinstance(exponent, Constant):
+            negative = exponent.value < 0
+        else:
+            negative = exponent.size > 0 and any_below_zero(exponent)
+        if negative:
+            raise ValueError("Integers to negative integer powers are not allowed.")
+
+    def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
+               initial: Any = np._NoValue, where: Any = True) -> Any:  # fmt: skip
+        """Fold the function along axes."""
+        return self._methods().reduce(self, array, axis, dtype, out, keepdims, initial, where)
+
+    def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Running fold along an axis."""
+        return self._methods().accumulate(self, array, axis, dtype, out)
+
+    def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
+        """The function on every pair of an element of `a` and one of `b`."""
+        if self.numpy.nin != 2:
+            raise ValueError("outer product only supported for binary functions")
+        left, right = as_operand(a), as_operand(b)
+        spread = left.reshape(left.shape + (1,) * right.ndim)
+        return self(spread, right, **kwargs)
+
+    def at(self, array: Any, indices: Any, *values: Any) -> None:
+        """The function applied in place at `indices`, one after the other."""
+        call_numpy(self.numpy.at, (array, indices, *values), {}, name=f"{self.__name__}.at", changes=(0,))
+
+    def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
+        """Folds over the slices that `indices` bound."""
+        return call_numpy(
+            self.numpy.reduceat,
+            (array, indices),
+            _given(axis=axis, dtype=dtype, out=out),
+            name=f"{self.__name__}.reduceat",
+        )
+
+    @staticmethod
+    def _methods() -> Any:
+        return _registered["reductions"]
+
+
+# reductions.py registers itself here: it builds on ufuncs, and a ufunc's methods are reductions.
+_registered: dict[str, Any] = {}
+
+
+def register_reductions(module: Any) -> None:
+    """Tell ufuncs where `reduce` and `accumulate` are."""
+    _registered["reductions"] = module
+
+
+def any_below_zero(node: Node) -> bool:
+    """Whether an element is negative: a check of data that NumPy makes before it computes."""
+    evaluate_nodes(node)
+    return bool((wrap(node).asnumpy() < 0).any())
+
+
+def _given(**arguments: Any) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value is not None and value is not True}
+
+
+def _outputs(ufunc: UFunc, out: Any) -> tuple:
+    count = ufunc.numpy.nout
+    if out is None:
+        return (None,) * count
+    if isinstance(out, tuple):
+        if len(out) != count:
+            raise ValueError(
+                f"The 'out' tuple must have exactly {count} entr{'y' if count == 1 else 'ies'}: one per ufunc output"
+            )
+        return out
+    if count > 1:
+        raise TypeError("'out' must be a tuple of arrays")
+    if not isinstance(out, ndarray | np.ndarray):
+        raise TypeError("return arrays must be of ArrayType")
+    return (out,)
+
+
+def _operand(value: Any) -> Any:
+    """An ndarray, a Python number, or NotImplemented for what kernels have no elements for."""
+    if isinstance(value, ndarray) or type(value) in _PYTHON_NUMBERS:
+        return value
+    try:
+        return as_operand(value)
+    except TypeError:
+        return NotImplemented
+
+
+def as_operand(value: Any) -> ndarray:
+    """Anything array-like as an array of ours; TypeError if its dtype is not one that kernels have."""
+    if isinstance(value, ndarray):
+        return value
+    if isinstance(value, list | tuple) and any(isinstance(one, ndarray) for one in value):
+        value = [one.asnumpy() if isinstance(one, ndarray) else one for one in value]
+    array = np.asarray(value)
+    if dtypes.find(array.dtype.newbyteorder("=")) is None:
+        raise TypeError(f"kernels have no elements of dtype {array.dtype}")
+    if array.ndim == 0:
+        row = dtypes.of(array.dtype.newbyteorder("="))
+        return wrap(Constant(array.item() if row.name != "bfloat16" else float(array), row, current_device()))
+    return from_numpy(array)
+
+
+def _device_of(values: list[Any]) -> Backend:
+    """Where the work runs: with the first array that has axes, else with the first array, else the current device."""
+    arrays = [one for one in values if isinstance(one, ndarray)]
+    for one in arrays:
+        if one._shape:
+            return one._cell.node.device
+    return arrays[0]._cell.node.device if arrays else current_device()
+
+
+def _input_node(value: Any, wanted: DType, ufunc: UFunc, device: Backend) -> Node:
+    if isinstance(value, ndarray):
+        node = read(value)
+        if node.device is not device:
+            node = transferred(node, device)
+        return cast(node, wanted)
+    return number_node(value, wanted, device)
+
+
+def number_node(value: bool | int | float, dtype: DType, device: Backend) -> Constant:
+    """A Python number as a constant of `dtype`; OverflowError in NumPy's words if it does not fit."""
+    kind = dtype.kind
+    if kind == "float":
+        return Constant(float(value), dtype, device)
+    if kind == "boolean":
+        return Constant(bool(value), dtype, device)
+    low = -(1 << (dtype.bits - 1)) if kind == "signed" else 0
+    if not low <= value < low + (1 << dtype.bits):
+        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+    return Constant(int(value), dtype, device)
+
+
+def _mask(where: Any, device: Backend) -> Node:
+    mask = as_operand(where)
+    if mask._row is not dtypes.boolean:
+        raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
+    return transferred(read(mask), device)
+
+
+def _order_axes(arrays: list[ndarray], shape: Shape, order: str) -> tuple[int, ...] | None:
+    if len(shape) < 2 or order == "C":
+        return None
+    if order == "F":
+        return tuple(range(len(shape) - 1, -1, -1))
+    if all(one._view is None for one in arrays):
+        return None
+    return result_order([(one._shape, element_strides(one)) for one in arrays], shape)
+
+
+def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarray:
+    code = frame.f_code
+    if code.co_filename.startswith(_HERE):
+        frame = find_user_frame()
+        code = frame.f_code
+    node.code = code
+    node.instruction = frame.f_lasti
+    return wrap(node) if axes is None else wrap_in_order(node, axes)
+
+
+def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
+    """A ufunc of two operands of which one at least is an array of ours; NotImplemented for kinds that the general path takes.
+
+    This is the path that recording spends its time on: one dictionary look-up for the dtypes, one comparison for the shapes.
+    """
+    kind_a: OperandKind
+    kind_b: OperandKind
+    if isinstance(a, ndarray):
+        kind_a = a._row
+        if isinstance(b, ndarray):
+            kind_b = b._row
+        elif type(b) in _PYTHON_NUMBERS:
+            kind_b = type(b)
+        else:
+            return NotImplemented
+    elif type(a) in _PYTHON_NUMBERS and isinstance(b, ndarray):
+        kind_a = type(a)
+        kind_b = b._row
+    else:
+        return NotImplemented
+    found = ufunc._known.get((kind_a, kind_b))
+    if found is None:
+        found = ufunc.resolution((kind_a, kind_b))
+        if found is None:
+            return NotImplemented
+    wanted_a, wanted_b = found[0]
+    contiguous = True
+    if isinstance(kind_a, DType):
+        cell = a._cell
+        if a._view is None:
+            left = cell.node
+        else:
+            left = read(a)
+            contiguous = False
+        if kind_a is not wanted_a:
+            left = cast(left, wanted_a)
+        device = left.device
+    else:
+        device = b._cell.node.device
+        try:
+            left = number_node(a, wanted_a, device)
+        except OverflowError:
+            return _compare_with_outside(ufunc, b, a, swapped=True)
+    if isinstance(kind_b, DType):
+        if b._view is None:
+            right = b._cell.node
+        else:
+            right = read(b)
+            contiguous = False
+        if kind_b is not wanted_b:
+            right = cast(right, wanted_b)
+        if right.device is not device:
+            device = _device_of([a, b])
+            left, right = transferred(left, device), transferred(right, device)
+    else:
+        try:
+            right = number_node(b, wanted_b, device)
+        except OverflowError:
+            return _compare_with_outside(ufunc, a, b, swapped=False)
+    if ufunc._needs_checked_exponent:
+        ufunc._check_exponent((left, right))
+    shape = left.shape
+    other = right.shape
+    if shape != other:
+        if not other:
+            pass
+        elif not shape:
+            shape = other
+        else:
+            shape = broadcast((shape, other))
+    node = Map(found[1][0], (left, right), shape, found[2][0], found[3][0], device)
+    axes = None
+    if not contiguous and len(shape) > 1:
+        axes = _order_axes([one for one in (a, b) if isinstance(one, ndarray)], shape, "K")
+    return _finish(node, axes, frame)
+
+
+def _compare_with_outside(ufunc: UFunc, array: ndarray, number: int, swapped: bool) -> Any:
+    """Comparison of integers with a Python integer that their dtype does not hold: known without the data."""
+    answers = _COMPARISONS.get(ufunc.__name__)
+    if answers is None:
+        raise OverflowError(f"Python integer {number} out of bounds for {array._row}")
+    above = number > 0
+    if swapped and ufunc.__name__ not in ("equal", "not_equal"):
+        above = not above
+    constant = Constant(answers[0] if above else answers[1], dtypes.boolean, array._cell.node.device)
+    row = "logical_or"
+    known = logical_or.resolution((dtypes.boolean, dtypes.boolean))
+    assert known is not None
+    untouched = Map(row, (constant, constant), (), dtypes.boolean, known.tokens[0], constant.device)
+    flat = read(array)
+    spread = Map(
+        "where",
+        (cast(flat, dtypes.boolean), untouched, untouched),
+        flat.shape,
+        dtypes.boolean,
+        WHERE_TOKENS[dtypes.boolean],
+        flat.device,
+    )
+    return wrap(spread)
+
+
+_ROW_NAMES: dict[str, tuple[str, ...]] = {
+    "modf": ("modf_fraction", "modf_integral"),
+    "frexp": ("frexp_mantissa", "frexp_exponent"),
+    "divmod": ("floor_divide", "remainder"),
+    "conjugate": ("positive",),
+    "deg2rad": ("radians",),
+    "rad2deg": ("degrees",),
+}
+_BY_MATRIX = frozenset(("matmul", "matvec", "vecmat", "vecdot"))
+
+UFUNCS: dict[str, UFunc] = {}
+for _name in dir(np):
+    _ufunc = getattr(np, _name)
+    if isinstance(_ufunc, np.ufunc) and _ufunc.__name__ not in _BY_MATRIX:
+        _canonical = _ufunc.__name__
+        if _canonical not in UFUNCS:
+            UFUNCS[_canonical] = UFunc(_ufunc, _ROW_NAMES.get(_canonical, (_canonical,)))
+        UFUNCS[_name] = UFUNCS[_canonical]
+
+less = UFUNCS["less"]
+logical_or = UFUNCS["logical_or"]
+
+
+WHERE_TOKENS: dict[DType, int] = {dtype: token(("map", "where", dtypes.boolean, dtype, dtype)) for dtype in dtypes.ALL}
+
+
+def where_node(mask: Node, a: Node, b: Node) -> Node:
+    """``where(mask, a, b)`` on nodes of one dtype."""
+    shape = broadcast((mask.shape, a.shape, b.shape))
+    return Map("where", (mask, a, b), shape, a.dtype, WHERE_TOKENS[a.dtype], mask.device)
+
+
+def _answers_itself(value: Any) -> bool:
+    """Whether a foreign operand wants its own reflected operator to be called."""
+    if isinstance(value, ndarray | np.ndarray | np.generic | list | tuple):
+        return False
+    kind = type(value)
+    if kind in _PYTHON_NUMBERS or kind is complex:
+        return False
+    if hasattr(kind, "__array_ufunc__"):
+        return kind.__array_ufunc__ is None
+    return getattr(kind, "__array_priority__", -1e9) > ndarray.__array_priority__
+
+
+def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
+    if reflected:
+
+        def method(self: ndarray, other: Any) -> Any:
+            result = binary(ufunc, other, self, _get_frame(1))
+            if result is not NotImplemented:
+                return result
+            return (
+                NotImplemented
+                if _answers_itself(other)
+                else ufunc._general((other, self), None, True, "same_kind", "K", None, None)
+            )
+    else:
+
+        def method(self: ndarray, other: Any) -> Any:
+            result = binary(ufunc, self, other, _get_frame(1))
+            if result is not NotImplemented:
+                return result
+            return (
+                NotImplemented
+                if _answers_itself(other)
+                else ufunc._general((self, other), None, True, "same_kind", "K", None, None)
+            )
+
+    return method
+
+
+def _in_place(ufunc: UFunc) -> Callable[[Any, Any], Any]:
+    def method(self: ndarray, other: Any) -> Any:
+        if isinstance(self, Scalar):
+            return NotImplemented
+        if _answers_itself(other):
+            return NotImplemented
+        return ufunc._general((self, other), self, True, "same_kind", "K", None, None)
+
+    return method
+
+
+def _unary_operator(ufunc: UFunc) -> Callable[[Any], Any]:
+    def method(self: ndarray) -> Any:
+        return ufunc._unary(self, _get_frame(1))
+
+    return method
+
+
+def _power(self: ndarray, other: Any, modulo: Any = None) -> Any:
+    """NumPy's array power: small exact exponents go to cheaper functions."""
+    if modulo is not None:
+        return NotImplemented
+    if type(other) in (int, float) and not isinstance(self, Scalar):
+        if other == 2 and self._row is not dtypes.boolean and (type(other) is int or self._row.kind == "float"):
+            return UFUNCS["square"]._unary(self, _get_frame(1))
+        if self._row.kind == "float":
+            shortcut = {1: "positive", 0.5: "sqrt", -1: "reciprocal"}.get(other)
+            if shortcut is not None:
+                return UFUNCS[shortcut]._unary(self, _get_frame(1))
+    result = binary(UFUNCS["power"], self, other, _get_frame(1))
+    if result is not NotImplemented:
+        return result
+    if _answers_itself(other):
+        return NotImplemented
+    return UFUNCS["power"]._general((self, other), None, True, "same_kind", "K", None, None)
+
+
+def _comparison(ufunc: UFunc, name: str) -> Callable[[Any, Any], Any]:
+    plain = _operator(ufunc, reflected=False)
+
+    def method(self: ndarray, other: Any) -> Any:
+        if other is None or isinstance(other, str):
+            if name not in ("equal", "not_equal"):
+                return NotImplemented
+            return call_numpy(getattr(operator, {"equal": "eq", "not_equal": "ne"}[name]), (self, other), {}, name=name)
+        return plain(self, other)
+
+    return method
+
+
+def install_operators() -> None:
+    """Give `ndarray` Python's operators."""
+    arithmetic = {
+        "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
+        "mod": "remainder", "divmod": "divmod", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+        "lshift": "left_shift", "rshift": "right_shift", "pow": "power",
+    }  # fmt: skip
+    for short, name in arithmetic.items():
+        ufunc = UFUNCS[name]
+        setattr(ndarray, f"__r{short}__", _operator(ufunc, reflected=True))
+        if short != "divmod":
+            setattr(ndarray, f"__i{short}__", _in_place(ufunc))
+        setattr(ndarray, f"__{short}__", _power if short == "pow" else _operator(ufunc, reflected=False))
+    for short, name in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
+        setattr(ndarray, f"__{short}__", _unary_operator(UFUNCS[name]))
+    comparisons = {
+        "lt": "less",
+        "le": "less_equal",
+        "gt": "greater",
+        "ge": "greater_equal",
+        "eq": "equal",
+        "ne": "not_equal",
+    }
+    for short, name in comparisons.items():
+        setattr(ndarray, f"__{short}__", _comparison(UFUNCS[name], name))
+    # A class that defines __eq__ later keeps the __hash__ it had; scalars hash by value.
+
+
+install_operators()

@@ -1,0 +1,1 @@
+"""NVIDIA GPUs: their descriptions, memory, and launches through the driver."""

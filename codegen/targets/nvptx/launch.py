@@ -1,0 +1,121 @@
+"""Launches: the arguments are read from the slots through an array of pointers that is made once."""
+
+import ctypes
+import weakref
+
+from codegen.errors import TargetError
+from codegen.targets.backend import BoundLaunch, Launcher
+from codegen.targets.nvptx.device import Device
+
+GRID_X = 2**31 - 1
+GRID_Y = 65535
+"""Most thread blocks along the first and the second axis of a grid (CUDA programming guide)."""
+
+SLOT_BYTES = 8
+
+_OTHER_CONTEXT = frozenset({201, 400, 709})
+"""Invalid context, invalid handle, destroyed context: what a launch says in a thread where another context, or none,
+is current. Rather than ask before each launch, set the context and try again when it says so."""
+
+LaunchFunction = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    *[ctypes.c_uint] * 7,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+    ctypes.c_void_p,
+)
+"""``cuLaunchKernel``: function, grid (3), block (3), shared bytes, stream, pointers to the parameters, extra."""
+
+
+def grid_of(programs: int) -> tuple[int, int]:
+    """Thread blocks along both axes for so many programs; those from number `programs` on do nothing.
+
+    The linear number of a program is ``blockIdx.y * gridDim.x + blockIdx.x``.
+    """
+    if programs <= GRID_X:
+        return programs, 1
+    rows = -(-programs // GRID_X)
+    if rows > GRID_Y:
+        raise TargetError(
+            f"launch: {programs} programs were asked for, a GPU has at most {GRID_X * GRID_Y}; use larger blocks"
+        )
+    # As even as possible, so that fewer than `rows` blocks have nothing to do.
+    return -(-programs // rows), rows
+
+
+def parameter_pointers(slots_address: int, slot_count: int) -> ctypes.Array[ctypes.c_void_p]:
+    """The driver's view of the arguments: one pointer to each slot."""
+    addresses = [slots_address + SLOT_BYTES * slot for slot in range(slot_count)]
+    return (ctypes.c_void_p * max(1, slot_count))(*addresses)
+
+
+class DeviceLauncher(Launcher):
+    """A kernel loaded on a GPU.
+
+    Parameters
+    ----------
+    device : Device
+    launch : callable
+        ``cuLaunchKernel`` as a `LaunchFunction`: called directly, since cuda-python's conversions cost more than the
+        driver's own work (benchmarks/launch_overhead.py shows both).
+    module : object
+        The loaded module, unloaded when the launcher is gone.
+    function : int
+        Handle of the entry point.
+    name : str
+        Of the kernel, for messages.
+    lane_count, slot_count : int
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        launch: "ctypes._FuncPointer",
+        module: object,
+        function: int,
+        name: str,
+        lane_count: int,
+        slot_count: int,
+    ) -> None:
+        self._device = device
+        self._launch = launch
+        self._function = function
+        self._name = name
+        self._lane_count = lane_count
+        self._slot_count = slot_count
+        # Not at exit: the driver may be gone by then, and everything with it.
+        weakref.finalize(self, device.unload, module).atexit = False
+
+    @property
+    def function(self) -> int:
+        """Handle of the entry point (``CUfunction``)."""
+        return self._function
+
+    def bind(self, slots_address: int) -> BoundLaunch:
+        """Prepare launches with the slots at `slots_address`; see `Launcher.bind`."""
+        # Made once: each conversion of a number to a C argument costs some 50 ns.
+        function = ctypes.c_void_p(self._function)
+        lanes, one, no_bytes = ctypes.c_uint(self._lane_count), ctypes.c_uint(1), ctypes.c_uint(0)
+        stream = ctypes.c_void_p(self._device.stream)
+        pointers = parameter_pointers(slots_address, self._slot_count)
+        launch, driver = self._launch, self._device.driver
+
+        def run(programs: int, parallel: bool = True) -> None:
+            if programs > GRID_X:
+                columns, rows = grid_of(programs)
+            elif programs > 0:
+                columns, rows = programs, 1
+            else:
+                return
+            if driver.forked:
+                driver.require_unforked(f"launch {self._name}")
+            code = launch(function, columns, rows, one, lanes, one, one, no_bytes, stream, pointers, None)
+            if code in _OTHER_CONTEXT:
+                self._device.activate()
+                code = launch(function, columns, rows, one, lanes, one, one, no_bytes, stream, pointers, None)
+            if code:
+                # `self` also keeps the module loaded while this function lives.
+                raise driver.error(f"launch {self._name} on {self._device.name}, {programs} programs", code)
+
+        return run

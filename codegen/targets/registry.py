@@ -1,0 +1,44 @@
+"""Backends by the name of their device."""
+
+import re
+import threading
+
+from codegen.errors import TargetError
+from codegen.targets.backend import Backend
+from codegen.targets.cpu.backend import CpuBackend
+from codegen.targets.nvptx.backend import NvptxBackend
+from codegen.targets.nvptx.driver import cuda_available
+
+__all__ = ["backend", "cuda_available"]
+
+_DEVICE = re.compile(r"cpu|cuda(:\d+)?")
+_backends: dict[str, Backend] = {}
+_lock = threading.Lock()
+
+
+def backend(device: str) -> Backend:
+    """The backend of a device, made when it is first asked for.
+
+    Parameters
+    ----------
+    device : str
+        ``"cpu"``, ``"cuda:0"``, ``"cuda:1"`` …; ``"cuda"`` is ``"cuda:0"``.
+
+    Raises
+    ------
+    TargetError
+        There is no such device, or it cannot be used; the message says why and what to do.
+    """
+    found = _backends.get(device)
+    if found is not None:
+        return found
+    if not _DEVICE.fullmatch(device):
+        raise TargetError(f"device: there is none called {device!r}, expected 'cpu', 'cuda' or 'cuda:' and a number")
+    name = "cuda:0" if device == "cuda" else device
+    with _lock:
+        found = _backends.get(name)
+        if found is None:
+            found = CpuBackend() if name == "cpu" else NvptxBackend(int(name.removeprefix("cuda:")))
+            _backends[name] = found
+        _backends[device] = found
+    return found
