@@ -58,6 +58,8 @@ class UFunc:
         self.__doc__ = ufunc.__doc__
         self._known: dict[tuple[OperandKind, ...], Resolution | None] = {}
         self._needs_checked_exponent = ufunc is np.power
+        self._arity = ufunc.nin
+        self._results = ufunc.nout
 
     nin = property(lambda self: self.numpy.nin)
     nout = property(lambda self: self.numpy.nout)
@@ -86,12 +88,12 @@ class UFunc:
 
     def __call__(self, *inputs: Any, **keywords: Any) -> Any:
         if not keywords:
-            nin = self.numpy.nin
-            if len(inputs) == nin:
-                if nin == 1:
+            arity = self._arity
+            if len(inputs) == arity:
+                if arity == 1:
                     if isinstance(inputs[0], ndarray):
                         return self._unary(inputs[0], _get_frame(1))
-                elif self.numpy.nout == 1:
+                elif self._results == 1:
                     result = binary(self, inputs[0], inputs[1], _get_frame(1))
                     if result is not NotImplemented:
                         return result
@@ -120,21 +122,25 @@ class UFunc:
         )
 
     def _unary(self, array: ndarray, frame: FrameType) -> Any:
-        found = self.resolution((array._row,))
+        found = self._known.get((array._row,))
         if found is None:
-            return call_numpy(self.numpy, (array,), {})
-        node = read(array)
-        wanted = found.inputs[0]
+            found = self.resolution((array._row,))
+            if found is None:
+                return call_numpy(self.numpy, (array,), {})
+        node = array._cell.node if array._view is None else read(array)
+        wanted = found[0][0]
         if node.dtype is not wanted:
             node = cast(node, wanted)
         axes = None
         if array._view is not None:
             axes = result_order(((array._shape, element_strides(array)),), array._shape)
-        results = tuple(
-            _finish(Map(row, (node,), node.shape, dtype, number, node.device), axes, frame)
+        shape, device = node.shape, node.device
+        if self._results == 1:
+            return _finish(Map(found[1][0], (node,), shape, found[2][0], found[3][0], device), axes, frame)
+        return tuple(
+            _finish(Map(row, (node,), shape, dtype, number, device), axes, frame)
             for row, dtype, number in zip(found.rows, found.outputs, found.tokens, strict=True)
         )
-        return results[0] if len(results) == 1 else results
 
     def _general(
         self, inputs: tuple, out: Any, where: Any, casting: str, order: str, dtype: Any, signature: Any
@@ -572,6 +578,14 @@ def _in_place(ufunc: UFunc) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
         if isinstance(self, Scalar):
             return NotImplemented
+        if self._view is None and self._writeable and ufunc is not UFUNCS["power"]:
+            # The whole array takes a value of its own dtype and shape: the cell just gets another node.
+            found = ufunc._known.get((self._row, other._row if isinstance(other, ndarray) else type(other)))
+            if found is not None and found[2][0] is self._row:
+                result = binary(ufunc, self, other, _get_frame(1))
+                if result is not NotImplemented and result._view is None and result._shape == self._shape:
+                    self._cell.node = result._cell.node
+                    return self
         if _answers_itself(other):
             return NotImplemented
         return ufunc._general((self, other), self, True, "same_kind", "K", None, None)

@@ -81,7 +81,7 @@ class DiskCache:
             with open(path, "rb") as file:
                 content = file.read()
                 age = time.time() - os.fstat(file.fileno()).st_mtime
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             _warn(f"kernel cache: cannot read {path}: {error}; the kernel is compiled again")

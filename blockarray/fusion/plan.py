@@ -14,10 +14,19 @@ class DomainAxis:
     """One axis of the iteration domain, from the outermost to the innermost in memory order.
 
     `reduced` axes are folded by every `Fold` of the kernel; all folds of one kernel fold the same axes.
+
+    A reduced axis with a `piece` above 0 is cut into pieces of so many elements (the last one may be shorter). Folds and running folds
+    then start anew in each piece. A folded value is written once per piece: the target's stride along this axis counts pieces.
     """
 
     extent: int
     reduced: bool = False
+    piece: int = 0
+
+    @property
+    def pieces(self) -> int:
+        """Pieces of the axis; 1 if it is not cut."""
+        return -(-self.extent // self.piece) if self.piece else 1
 
 
 @dataclass(frozen=True)
@@ -82,11 +91,16 @@ class Fold:
 
 @dataclass(frozen=True)
 class RunningFold:
-    """Inclusive running fold along the innermost axis, which is then the kernel's only reduced axis; the value varies along it."""
+    """Inclusive running fold along the innermost axis, which is then the kernel's only reduced axis; the value varies along it.
+
+    On an axis that is cut into pieces, `before` holds the running folds of whole pieces: a piece starts from the entry of the piece
+    before it. The strides of `before` along the cut axis count pieces.
+    """
 
     combiner: str
     operand: int
     dtype: DType
+    before: Read | None = None
 
 
 @dataclass(frozen=True)

@@ -230,7 +230,10 @@ class Map(Node):
         self.recomputed = 0
         self.code = None
         self.function = function
-        if len(inputs) == 2:
+        if len(inputs) == 1:
+            self.depth = inputs[0].depth + 1
+            self.weight = inputs[0].weight + 1
+        elif len(inputs) == 2:
             a, b = inputs
             self.depth = (a.depth if a.depth > b.depth else b.depth) + 1
             self.weight = a.weight + b.weight + 1

@@ -220,11 +220,9 @@ def compare_values(path: str, expected: Value, found: Value, tolerance: Toleranc
 
     Python's numbers have no dtype: beside one, only the values are compared.
     """
-    for value in (expected, found):
-        if isinstance(value, Unreadable):
-            return (
-                None if expected == found else Difference(path, _brief(expected), _brief(found), "cannot be computed")
-            )
+    if isinstance(expected, Unreadable) or isinstance(found, Unreadable):
+        same = isinstance(expected, Unreadable) and isinstance(found, Unreadable) and expected == found
+        return None if same else _different(path, expected, found, "cannot be computed")
     if isinstance(expected, (str, bytes)) or isinstance(found, (str, bytes)):
         return None if type(expected) is type(found) and expected == found else _different(path, expected, found)
     first, second = numpy.asarray(expected), numpy.asarray(found)

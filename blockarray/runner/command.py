@@ -20,6 +20,7 @@ from blockarray.runner.tracebacks import show_program_lines
 
 _NAME = "python -m blockarray"
 _EXIT_DISAGREEMENT = 1
+_EXIT_INTERRUPTED = 130  # what shells report of a program that SIGINT ended
 _EXIT_USAGE = 2  # python's own code for a program that is not there, and argparse's for a wrong option
 
 _DESCRIPTION = """\
@@ -93,7 +94,10 @@ def _compare(program: Program, options: argparse.Namespace) -> int:
         explain=options.explain,
         full_traceback=options.full_traceback,
     )
-    comparison = compare(order, tolerance, options.ignore, options.device)
+    try:
+        comparison = compare(order, tolerance, options.ignore, options.device)
+    except KeyboardInterrupt:  # the run that it stopped has got it too
+        return _EXIT_INTERRUPTED
     print(report(comparison, program.given_path, tolerance), end="")
     if options.explain and comparison.substituted.explanation:
         print(f"\n{comparison.substituted.explanation}")

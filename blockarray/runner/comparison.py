@@ -196,7 +196,11 @@ def _run(order: Order, given: _SharedInput, device: str | None) -> Run:
     with (folder / "output.txt").open("wb") as output, (folder / "errors.txt").open("wb") as errors:
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=output, stderr=errors, env=environment)
         given.feed(process)
-        exit_code = process.wait()
+        try:
+            exit_code = process.wait()
+        except BaseException:  # an interrupt may have reached this process alone
+            process.kill()
+            raise
     return Run(folder, exit_code, read_record(folder))
 
 

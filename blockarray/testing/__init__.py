@@ -1,7 +1,8 @@
 """Check functions against NumPy by property tests.
 
-A function that works on arrays is run under NumPy and under ``blockarray`` on the same inputs, drawn by Hypothesis, and everything that a
-caller can see is compared: values by ULP, dtype, shape, exceptions, and the arguments afterwards.
+A function that works on arrays is run under NumPy and under ``blockarray`` on the same inputs, drawn by Hypothesis,
+and everything that a caller can see is compared: values by ULP, dtype, shape, exceptions, and the arguments
+afterwards.
 
 >>> from blockarray.testing import arrays, assert_matches_numpy
 >>> def normalize(xp, x):
@@ -23,8 +24,9 @@ name                           what it is
 `Arguments`                    several arguments that were drawn together
 =============================  ================================================================================
 
-The strategies and `assert_matches_numpy` need Hypothesis: ``pip install 'blockarray[testing]'``. Every name of ``numpy.testing`` can be
-had from here too, so that ``np.testing.assert_allclose`` is there for a program that says ``import blockarray as np``.
+The strategies and `assert_matches_numpy` need Hypothesis: ``pip install 'blockarray[testing]'``. Every name of
+``numpy.testing`` can be had from here too, so that ``np.testing.assert_allclose`` is there for a program that says
+``import blockarray as np``.
 """
 
 from __future__ import annotations

@@ -15,14 +15,17 @@ MaximumUlp = float | Mapping[str, float]
 
 def is_floating(dtype: numpy.dtype) -> bool:
     """Whether ``dtype`` is real floating point; bfloat16 and its kin count, though NumPy gives them another kind."""
-    return dtype.kind == "f" or (dtype.kind == "V" and dtype.fields is None and dtype.name.startswith(("bfloat", "float")))
+    return dtype.kind == "f" or (
+        dtype.kind == "V" and dtype.fields is None and dtype.name.startswith(("bfloat", "float"))
+    )
 
 
 def ulp_distance(actual: object, expected: object) -> numpy.ndarray:
     """How many units in the last place lie between the elements of two floating point arrays.
 
-    One unit is the step from a representable number to the next one of the same dtype. The two zeros are the same number here; NaN is at
-    distance 0 from NaN; an infinity is infinitely far (the largest uint64) from everything else, and so is NaN.
+    One unit is the step from a representable number to the next one of the same dtype. The two zeros are the same
+    number here; NaN is at distance 0 from NaN; an infinity is infinitely far (the largest uint64) from everything
+    else, and so is NaN.
 
     Parameters
     ----------
@@ -51,7 +54,9 @@ def ulp_distance(actual: object, expected: object) -> numpy.ndarray:
     if first.dtype.kind == "c":
         return numpy.maximum(ulp_distance(first.real, second.real), ulp_distance(first.imag, second.imag))
     if not is_floating(first.dtype) or first.dtype.itemsize > 8:
-        raise TypeError(f"ulp_distance: expected float16, bfloat16, float32, float64 or complex arrays, found {first.dtype.name}")
+        raise TypeError(
+            f"ulp_distance: expected float16, bfloat16, float32, float64 or complex arrays, found {first.dtype.name}"
+        )
     first, second = numpy.broadcast_arrays(first, second)
     one, other = _ordered(first), _ordered(second)
     distance = numpy.where(one > other, one - other, other - one)
@@ -82,8 +87,9 @@ def assert_equal_arrays(
 ) -> None:
     """Raise if two arrays are not equal; the message shows the first differences.
 
-    Shape and dtype must be equal, integers, booleans and everything else that is not floating point must be equal element by element. NaN
-    equals NaN, whatever its sign and payload. Floating point elements may differ by ``max_ulp``, or by what the tolerances allow.
+    Shape and dtype must be equal, integers, booleans and everything else that is not floating point must be equal
+    element by element. NaN equals NaN, whatever its sign and payload. Floating point elements may differ by
+    ``max_ulp``, or by what the tolerances allow.
 
     Parameters
     ----------
@@ -169,7 +175,9 @@ def _differing(
     distance = ulp_distance(found, wanted)
     wrong = distance > allowed
     if signed_zeros:
-        parts = [(found.real, wanted.real), (found.imag, wanted.imag)] if wanted.dtype.kind == "c" else [(found, wanted)]
+        parts = (
+            [(found.real, wanted.real), (found.imag, wanted.imag)] if wanted.dtype.kind == "c" else [(found, wanted)]
+        )
         for one, other in parts:
             wrong = wrong | ((one == 0) & (other == 0) & (numpy.signbit(one) != numpy.signbit(other)))
     return numpy.asarray(wrong), distance
@@ -191,6 +199,8 @@ def _message(
     if distance is not None:
         largest = distance[wrong].max()
         head += f", at most {allowed:g} ulp allowed, found {_distance_text(largest)}"
+        if largest <= allowed:
+            head += ", but zeros of different sign"
     rows = [("index", "expected", "found", "ulp")]
     for index in [tuple(map(int, place)) for place in numpy.argwhere(wrong)[:_SHOWN_DIFFERENCES]]:
         apart = "" if distance is None else _distance_text(distance[index])
@@ -198,7 +208,9 @@ def _message(
     if distance is None:
         rows = [(*row[:3], "") for row in rows]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    lines = ["  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    lines = [
+        "  " + "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
     if count > _SHOWN_DIFFERENCES:
         lines.append(f"  ... and {count - _SHOWN_DIFFERENCES} more")
     return "\n".join([head + "):", *lines])

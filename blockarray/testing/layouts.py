@@ -1,7 +1,8 @@
 """Arrays of equal values and many layouts: strided, reversed, transposed, broadcast.
 
-A view is described by the steps that lead to it from a whole row of elements. The steps are ordinary indexing and reshaping, so they can be
-taken in any array library: that is how an array drawn for NumPy becomes one of ``blockarray`` with the very same layout.
+A view is described by the steps that lead to it from a whole row of elements. The steps are ordinary indexing and
+reshaping, so they can be taken in any array library: that is how an array drawn for NumPy becomes one of
+``blockarray`` with the very same layout.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import blockarray
 # Elements before and between those of a view have this value, so that a write that strays there can be seen.
 _FILLER = 1
 
-# An offset beyond this many elements has lost its interest: alignment repeats, and a view deep in a large array would be copied whole.
+# An offset beyond this many elements has lost its interest: alignment repeats, and a view deep in a large array would
+# be copied whole.
 _MAXIMUM_OFFSET = 64
 
 
@@ -117,7 +119,8 @@ def layout_of(array: numpy.ndarray) -> Layout | None:
     if any(stride % array.itemsize for stride in array.strides):
         return None
     strides = [stride // array.itemsize for stride in array.strides]
-    # Axes of one element, and axes that repeat one, take no part in the walk through memory: they are put in afterwards.
+    # Axes of one element, and axes that repeat one, take no part in the walk through memory: they are put in
+    # afterwards.
     new_axes = tuple(axis for axis in range(array.ndim) if array.shape[axis] == 1 or strides[axis] == 0)
     walk = sorted((axis for axis in range(array.ndim) if axis not in new_axes), key=lambda axis: -abs(strides[axis]))
     steps = [abs(strides[axis]) for axis in walk]
@@ -130,7 +133,9 @@ def layout_of(array: numpy.ndarray) -> Layout | None:
     )
     kept = sorted(walk)
     repeated = any(array.shape[axis] > 1 for axis in new_axes)
-    return Layout(offset, extents, index, tuple(walk.index(axis) for axis in kept), new_axes, array.shape if repeated else None)
+    return Layout(
+        offset, extents, index, tuple(walk.index(axis) for axis in kept), new_axes, array.shape if repeated else None
+    )
 
 
 def _extents(steps: list[int], counts: list[int]) -> tuple[int, ...] | None:
@@ -163,7 +168,9 @@ def _offset_in_owner(array: numpy.ndarray) -> int:
     while isinstance(owner.base, numpy.ndarray):
         owner = owner.base
     lowest = array.__array_interface__["data"][0] + sum(
-        (extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True) if extent and stride < 0
+        (extent - 1) * stride
+        for extent, stride in zip(array.shape, array.strides, strict=True)
+        if extent and stride < 0
     )
     offset, rest = divmod(lowest - owner.__array_interface__["data"][0], max(array.itemsize, 1))
     return offset if not rest and 0 <= offset <= _MAXIMUM_OFFSET and array.size else 0
@@ -197,13 +204,14 @@ def copy_with_layout(array: numpy.ndarray, namespace: ArrayNamespace) -> tuple[o
 def as_blockarray(array: numpy.ndarray) -> object:
     """Copy an array of NumPy into one of ``blockarray`` that has the same strides.
 
-    ``blockarray.asarray`` gives a contiguous copy; this gives the same kind of view: reversed, strided, transposed, broadcast, or at the same
-    offset in a longer row.
+    ``blockarray.asarray`` gives a contiguous copy; this gives the same kind of view: reversed, strided, transposed,
+    broadcast, or at the same offset in a longer row.
 
     Parameters
     ----------
     array : numpy.ndarray
-        Its layout must come about by slicing, reversing, transposing and broadcasting; overlapping windows become a contiguous copy.
+        Its layout must come about by slicing, reversing, transposing and broadcasting; overlapping windows become a
+        contiguous copy.
 
     Returns
     -------

@@ -1,7 +1,8 @@
 """Hypothesis strategies for arrays and for what goes with them.
 
-What is drawn is small and made to shrink well: an array's elements come from one string of bytes, in one of several flavours, with special
-values put in at drawn places. Every strategy checks its arguments when it is made, not when it is first drawn from.
+What is drawn is small and made to shrink well: an array's elements come from one string of bytes, in one of several
+flavours, with special values put in at drawn places. Every strategy checks its arguments when it is made, not when it
+is first drawn from.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def scalars(
     Parameters
     ----------
     dtype : dtype, strategy of dtypes, or None
-        Of the NumPy scalar. With None, draw Python's ``bool``, ``int`` and ``float`` instead, whose dtype gives way to that of any array.
+        Of the NumPy scalar. With None, draw Python's ``bool``, ``int`` and ``float`` instead, whose dtype gives way
+        to that of any array.
     values : {"any", "finite", "moderate"}, optional
         Which values; see `arrays`.
     minimum, maximum : number, optional
@@ -127,7 +129,9 @@ def axes(ndim: int, *, none: bool = True, single: bool = True, several: bool = T
     if several:
         choices.append(_axis_tuples(ndim))
     if not choices:
-        raise ValueError(f"axes: nothing to draw for ndim {ndim}: set none, single (with ndim of at least 1) or several")
+        raise ValueError(
+            f"axes: nothing to draw for ndim {ndim}: set none, single (with ndim of at least 1) or several"
+        )
     return strategies.one_of(choices)
 
 
@@ -206,14 +210,15 @@ def arrays(
     min_dims, max_dims, min_side, max_side : int
         Bounds of rank and extents, where ``shape`` is None.
     values : {"any", "finite", "moderate"}, optional
-        ``"any"``, the default, draws every value of the dtype, and often the special ones: NaN of both signs and several payloads,
-        infinities, signed zeros, subnormal numbers, the extremes, and numbers around 1. ``"finite"`` leaves out NaN and infinities.
-        ``"moderate"`` draws numbers of at most three digits, whose sums and products are far from every limit.
+        ``"any"``, the default, draws every value of the dtype, and often the special ones: NaN of both signs and
+        several payloads, infinities, signed zeros, subnormal numbers, the extremes, and numbers around 1.
+        ``"finite"`` leaves out NaN and infinities. ``"moderate"`` draws numbers of at most three digits, whose sums
+        and products are far from every limit.
     minimum, maximum : number, optional
         Bounds, both inclusive; both must be given, and ``values`` must not.
     layouts : sequence of {"contiguous", "offset", "transposed", "reversed", "strided", "broadcast"}
-        Ways in which the array may lie in memory; all but the first are combined at will. A broadcast array repeats elements, and cannot
-        be written.
+        Ways in which the array may lie in memory; all but the first are combined at will. A broadcast array repeats
+        elements, and cannot be written.
 
     Returns
     -------
@@ -283,7 +288,8 @@ def broadcastable_arrays(
     @strategies.composite
     def several(draw: DrawFn) -> Arguments:
         made = (
-            arrays(dtype, shape, values=values, minimum=minimum, maximum=maximum, layouts=layouts) for shape in draw(shapes)
+            arrays(dtype, shape, values=values, minimum=minimum, maximum=maximum, layouts=layouts)
+            for shape in draw(shapes)
         )
         return Arguments(draw(strategy) for strategy in made)
 
@@ -341,21 +347,27 @@ def arrays_with_axes(
 def _laid_out(draw: DrawFn, array: numpy.ndarray, layouts: frozenset[str]) -> numpy.ndarray:
     """``array``'s values in a drawn layout."""
     kinds = sorted(layouts)
-    if array.ndim == 0 or array.size == 0 or ("contiguous" in layouts and (len(kinds) == 1 or draw(strategies.booleans()))):
+    if (
+        array.ndim == 0
+        or array.size == 0
+        or ("contiguous" in layouts and (len(kinds) == 1 or draw(strategies.booleans())))
+    ):
         return array
     rank = array.ndim
-    axes_in_memory = tuple(draw(strategies.permutations(range(rank)))) if "transposed" in layouts else tuple(range(rank))
+    axes_in_memory = (
+        tuple(draw(strategies.permutations(range(rank)))) if "transposed" in layouts else tuple(range(rank))
+    )
     offset = draw(strategies.integers(0, 3)) if "offset" in layouts else 0
-    repeated: tuple[int, ...] = ()
+    shape = array.shape
+    repeated: list[int] = []
     if "broadcast" in layouts and draw(strategies.sampled_from([False, False, True])):
-        repeated = tuple(axis for axis in range(rank) if draw(strategies.booleans()))
+        repeated = [axis for axis in range(rank) if draw(strategies.booleans())]
         array = numpy.array(array[tuple(slice(0, 1) if axis in repeated else slice(None) for axis in range(rank))])
-    full_shape = tuple(array.shape)
     base_shape, index = [], []
     for axis in axes_in_memory:
         step = draw(strategies.integers(1, 3)) if "strided" in layouts else 1
         backwards = "reversed" in layouts and draw(strategies.booleans())
-        extent = full_shape[axis] * step
+        extent = array.shape[axis] * step
         base_shape.append(extent)
         index.append(slice(extent - step, None, -step) if backwards else slice(None, None, step))
     permutation = tuple(axes_in_memory.index(axis) for axis in range(rank))
@@ -363,8 +375,56 @@ def _laid_out(draw: DrawFn, array: numpy.ndarray, layouts: frozenset[str]) -> nu
     view = layout.view(numpy.ones(layout.base_size, array.dtype), numpy)
     assert isinstance(view, numpy.ndarray)
     view[...] = array
-    return view if not repeated else numpy.broadcast_to(view, _repeated_shape(draw, view.shape, repeated))
+    return numpy.broadcast_to(view, shape) if repeated else view
 
 
-def _repeated_shape(draw: DrawFn, shape: tuple[int, ...], repeated: tuple[int, ...]) -> tuple[int, ...]:
-    return shape
+def _dtype_strategy(function: str, dtype: DTypes) -> SearchStrategy[numpy.dtype]:
+    if isinstance(dtype, SearchStrategy):
+        return dtype
+    try:
+        return strategies.just(numpy.dtype(dtype))
+    except TypeError as error:
+        raise TypeError(f"{function}: dtype: {error}") from None
+
+
+def _shape_strategy(
+    shape: Shape, min_dims: int, max_dims: int, min_side: int, max_side: int
+) -> SearchStrategy[tuple[int, ...]]:
+    if shape is None:
+        return _shapes("arrays", min_dims, max_dims, min_side, max_side)
+    if isinstance(shape, SearchStrategy):
+        return shape
+    extents = (shape,) if isinstance(shape, (int, numpy.integer)) else shape
+    if isinstance(extents, str) or not isinstance(extents, Sequence):
+        raise TypeError(f"arrays: shape: expected an int, a tuple of int, or a strategy, found {shape!r}")
+    return strategies.just(tuple(_integer("arrays", "shape", extent, 0, None) for extent in extents))
+
+
+def _shapes(
+    function: str, min_dims: int, max_dims: int, min_side: int, max_side: int
+) -> SearchStrategy[tuple[int, ...]]:
+    _integer(function, "min_dims", min_dims, 0, _MAXIMUM_RANK)
+    _integer(function, "max_dims", max_dims, min_dims, _MAXIMUM_RANK)
+    _integer(function, "min_side", min_side, 0, None)
+    _integer(function, "max_side", max_side, min_side, None)
+    return strategies.lists(strategies.integers(min_side, max_side), min_size=min_dims, max_size=max_dims).map(tuple)
+
+
+def _check_layouts(layouts: Sequence[LayoutName]) -> frozenset[str]:
+    if isinstance(layouts, str):
+        raise TypeError(f"layouts: expected several names, such as [{layouts!r}], found the text {layouts!r}")
+    for name in layouts:
+        if name not in LAYOUTS:
+            raise ValueError(f"layouts: expected names among {', '.join(map(repr, LAYOUTS))}, found {name!r}")
+    if not layouts:
+        raise ValueError("layouts: expected at least one name, found none")
+    return frozenset(layouts)
+
+
+def _integer(function: str, name: str, value: object, lowest: int, highest: int | None) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, numpy.integer)):
+        raise TypeError(f"{function}: {name}: expected an int, found {value!r}")
+    if value < lowest or (highest is not None and value > highest):
+        bounds = f"of at least {lowest}" if highest is None else f"between {lowest} and {highest}"
+        raise ValueError(f"{function}: {name}: expected an int {bounds}, found {value}")
+    return int(value)

@@ -1,6 +1,7 @@
 """The state of one emission, handed to everything that emits."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Body, Kernel, Value
@@ -59,6 +60,7 @@ class EmissionContext:
         self.order = MemoryOrder()
         self.emit_operation: Callable[[Operation], None] = _not_ready
         self.entry: object = None
+        self._layout = replace(kernel.layout, register=hooks.register_elements(kernel, target))
         self._depth: dict[Value, int] = {}
         self._once: dict[str, str] = {}
         self._distributions: dict[tuple[int, ...], Distribution] = {}
@@ -89,7 +91,7 @@ class EmissionContext:
         """How a block of this shape lies in lanes and registers."""
         found = self._distributions.get(shape)
         if found is None:
-            found = self._distributions[shape] = distribute(shape, self.kernel.layout)
+            found = self._distributions[shape] = distribute(shape, self._layout)
         return found
 
     def fragment(self, value: Value) -> Fragment:

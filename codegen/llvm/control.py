@@ -50,7 +50,7 @@ def emit_if(context: EmissionContext, operation: If) -> None:
     chosen = context.scalar(condition)
     labels = [writer.new_label("then"), writer.new_label("otherwise")]
     join = writer.new_label("join")
-    writer.branch(chosen, *labels)
+    writer.branch(chosen, labels[0], labels[1])
     ends: list[tuple[str, list[list[str]]]] = []
 
     def branch(label: str, body: Body) -> None:

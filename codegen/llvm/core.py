@@ -12,11 +12,18 @@ from codegen.scalar.function import CoreFunctions, Definition, Intrinsic, Number
 from codegen.scalar.table import function
 
 if TYPE_CHECKING:
-    from codegen.llvm.functions import Functions
+    from codegen.llvm.functions import EmittedFunction, Functions
 
 # Intrinsics with a flag behind their operands: "is the special input undefined?" No, never.
 _FLAGS = {"llvm.abs": ", i1 false", "llvm.ctlz": ", i1 false", "llvm.cttz": ", i1 false"}
 _FLAG_TYPES = {"llvm.abs": ", i1", "llvm.ctlz": ", i1", "llvm.cttz": ", i1"}
+
+
+class BranchInWideRegisterError(Exception):
+    """A definition has a slow path or a loop, which does not go with registers that the machine holds in several.
+
+    The slow path would be as many times as long. The definition is applied to pieces instead.
+    """
 
 
 class Register(ScalarValue):
@@ -29,6 +36,7 @@ class Register(ScalarValue):
         self.name = name
         self.dtype = dtype
         self.width = width
+        core.registers[name] = self
 
     @property
     def core(self) -> "RegisterCore":
@@ -49,13 +57,23 @@ class Register(ScalarValue):
 class RegisterCore(CoreFunctions):
     """Emits into one function. Rows with a definition become functions of their own, which LLVM inlines.
 
-    So a definition's Python code runs once per kernel and register type, not once per register.
+    So a definition's Python code runs once per kernel and register type, not once per register. A slow path becomes a
+    function that is not inlined: there would be a copy of it for each register.
+
+    Attributes
+    ----------
+    writer : FunctionWriter
+        What is emitted into at the moment.
+    registers : dict
+        By name, all registers so far.
     """
 
-    def __init__(self, writer: FunctionWriter, functions: "Functions") -> None:
+    def __init__(self, writer: FunctionWriter, functions: "Functions", may_branch: bool = True) -> None:
         self.writer = writer
+        self._may_branch = may_branch
         self.functions = functions
         self.target = functions.target.kind
+        self.registers: dict[str, Register] = {}
 
     def dtype(self, value: ScalarValue) -> DType:
         """The dtype of a register."""
@@ -77,8 +95,7 @@ class RegisterCore(CoreFunctions):
         registers = tuple(_register(value) for value in values)
         if not self._is_defined(name, registers):
             return application.apply(self, name, *registers)
-        key = (name, *((register.dtype.name, register.width) for register in registers))
-        return self._call(key, registers, lambda core, *inner: application.apply(core, name, *inner))
+        return self._call(name, registers, lambda core, *inner: application.apply(core, name, *inner))
 
     def cast(self, value: ScalarValue, dtype: DType) -> ScalarValue:
         """`value` as NumPy's astype would give it."""
@@ -87,8 +104,7 @@ class RegisterCore(CoreFunctions):
             return register
         if not (register.dtype.kind == "float" or dtype.is_half):
             return casts.cast(self, register, dtype)
-        key = (f"cast to {dtype.name}", (register.dtype.name, register.width))
-        return self._call(key, (register,), lambda core, inner: casts.cast(core, inner, dtype))
+        return self._call(f"cast.{dtype.name}", (register,), lambda core, inner: casts.cast(core, inner, dtype))
 
     def _is_defined(self, name: str, registers: tuple[Register, ...]) -> bool:
         row = function(name)
@@ -100,12 +116,55 @@ class RegisterCore(CoreFunctions):
             return primitive.otherwise is not None and not self.has(name)
         return isinstance(primitive, Definition)
 
-    def _call(self, key: tuple, registers: tuple[Register, ...], body: Callable[..., ScalarValue]) -> Register:
-        definition = self.functions.get(key, registers, body)
+    def _call(self, label: str, registers: tuple[Register, ...], body: Callable[..., ScalarValue]) -> Register:
+        width, native = registers[0].width, self._native_width(registers)
+        if width <= native:
+            return self._call_once(self.functions.get(label, registers, body), registers)
+        try:
+            return self._call_once(self.functions.get(label, registers, body, may_branch=False), registers)
+        except BranchInWideRegisterError:
+            pieces = []
+            for first in range(0, width, native):
+                part = tuple(self.piece(register, first, native) for register in registers)
+                pieces.append(self._call_once(self.functions.get(label, part, body), part))
+            return self._joined(pieces)
+
+    def _call_once(self, definition: "EmittedFunction", registers: tuple[Register, ...]) -> Register:
         operands = ", ".join(register.typed for register in registers)
         result = spelling.register_type(definition.dtype, definition.width)
         name = self.writer.value(f"call {result} {definition.name}({operands})")
         return Register(self, name, definition.dtype, definition.width)
+
+    def _native_width(self, registers: tuple[Register, ...]) -> int:
+        """Elements of the operands that one machine register holds."""
+        widest = max(register.dtype.bits for register in registers)
+        return max(1, self.functions.target.register_bits // widest)
+
+    def piece(self, register: Register, first: int, width: int) -> Register:
+        """`width` neighbouring elements of a register."""
+        if width == 1:
+            name = self.writer.value(f"extractelement {register.typed}, i64 {first}")
+        else:
+            mask = spelling.shuffle_mask(list(range(first, first + width)))
+            name = self.writer.value(f"shufflevector {register.typed}, {register.type} poison, {mask}")
+        return Register(self, name, register.dtype, width)
+
+    def _joined(self, pieces: list[Register]) -> Register:
+        """Registers of one width as a wider one."""
+        while len(pieces) > 1:
+            pairs = zip(pieces[::2], pieces[1::2], strict=True)
+            pieces = [self._pair(left, right) for left, right in pairs]
+        return pieces[0]
+
+    def _pair(self, left: Register, right: Register) -> Register:
+        width = 2 * left.width
+        mask = spelling.shuffle_mask(list(range(width)))
+        if left.width > 1:
+            name = self.writer.value(f"shufflevector {left.typed}, {right.typed}, {mask}")
+            return Register(self, name, left.dtype, width)
+        type_ = spelling.register_type(left.dtype, 2)
+        first = self.writer.value(f"insertelement {type_} poison, {left.typed}, i64 0")
+        return Register(self, self.writer.value(f"insertelement {type_} {first}, {right.typed}, i64 1"), left.dtype, 2)
 
     def instruction(self, opcode: str, *values: ScalarValue) -> Register:
         """One instruction."""
@@ -183,21 +242,45 @@ class RegisterCore(CoreFunctions):
         return self.writer.value(f"icmp ne i{register.width} {bits}, 0")
 
     def select_rare(self, condition: ScalarValue, slow: Callable[[], ScalarValue], fast: ScalarValue) -> Register:
-        """A branch around the slow path."""
+        """A branch around a call of the slow path."""
         writer = self.writer
         usual = _register(fast)
-        slow_label, join_label = writer.new_label("rare"), writer.new_label("usual")
-        writer.branch(self.any_element(condition), slow_label, join_label, unlikely=True)
+        self._note_branch()
+        call = self._outlined(slow, usual)
+        rare, join = writer.new_label("rare"), writer.new_label("usual")
+        writer.branch(self.any_element(condition), rare, join, unlikely=True)
         before = writer.block
-        writer.start(slow_label)
-        chosen = self.where(condition, slow(), fast)
-        after = writer.block
-        writer.jump(join_label)
-        writer.start(join_label)
+        writer.start(rare)
+        computed = Register(self, writer.value(call), usual.dtype, usual.width)
+        chosen = self.where(condition, computed, fast)
+        writer.jump(join)
+        writer.start(join)
         merged = writer.phi(usual.type)
         merged.add(usual.name, before)
-        merged.add(chosen.name, after)
+        merged.add(chosen.name, rare)
         return Register(self, merged.name, usual.dtype, usual.width)
+
+    def _note_branch(self) -> None:
+        if not self._may_branch:
+            raise BranchInWideRegisterError
+
+    def _outlined(self, compute: Callable[[], ScalarValue], like: Register) -> str:
+        """Emit what `compute` emits as a function of the registers that it uses; returns the call."""
+        outer = self.writer
+        inner = self.writer = FunctionWriter("", self.functions.module.names)
+        try:
+            result = _register(compute())
+        finally:
+            self.writer = outer
+        if (result.dtype, result.width) != (like.dtype, like.width):
+            raise TypeError(f"select_rare: the slow path gives {result.typed}, the fast one {like.typed}")
+        inner.line(f"ret {result.typed}")
+        taken = [self.registers[name] for name in inner.free_names() if name in self.registers]
+        parameters = ", ".join(register.typed for register in taken)
+        symbol = "@" + self.functions.module.names.fresh("rare.")
+        inner.header = f"define internal {like.type} {symbol}({parameters}) noinline cold #0"
+        self.functions.module.add_function(inner.text())
+        return f"call {like.type} {symbol}({parameters})"
 
     def repeat_while(
         self,
@@ -206,6 +289,7 @@ class RegisterCore(CoreFunctions):
         state: tuple[ScalarValue, ...],
     ) -> tuple[ScalarValue, ...]:
         """A loop that ends when the condition holds nowhere."""
+        self._note_branch()
         writer = self.writer
         initial = [_register(value) for value in state]
         head, turn, leave = writer.new_label("while"), writer.new_label("turn"), writer.new_label("leave")

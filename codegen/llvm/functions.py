@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from codegen.dtypes import DType
 from codegen.llvm import spelling
-from codegen.llvm.core import Register, RegisterCore
+from codegen.llvm.core import BranchInWideRegisterError, Register, RegisterCore
 from codegen.llvm.writer import FunctionWriter, ModuleWriter
 from codegen.scalar.function import ScalarValue
 from codegen.target import Target
@@ -27,18 +27,44 @@ class Functions:
         self.module = module
         self.target = target
         self._emitted: dict[tuple, EmittedFunction] = {}
+        self._branching: set[tuple] = set()
 
-    def get(self, key: tuple, operands: tuple[Register, ...], body: Callable[..., ScalarValue]) -> EmittedFunction:
-        """The function for `key`, emitted from `body` on the first request."""
+    def get(
+        self,
+        label: str,
+        operands: tuple[Register, ...],
+        body: Callable[..., ScalarValue],
+        may_branch: bool = True,
+    ) -> EmittedFunction:
+        """The function called `label` for such operands, emitted from `body` on the first request.
+
+        Raises
+        ------
+        BranchInWideRegisterError
+            The definition branches and may not.
+        """
+        key = (label, *((operand.dtype.name, operand.width) for operand in operands))
         known = self._emitted.get(key)
         if known is not None:
             return known
+        if key in self._branching:
+            raise BranchInWideRegisterError
+        try:
+            emitted = self._emit(label, operands, body, may_branch)
+        except BranchInWideRegisterError:
+            self._branching.add(key)
+            raise
+        self._emitted[key] = emitted
+        return emitted
+
+    def _emit(
+        self, label: str, operands: tuple[Register, ...], body: Callable[..., ScalarValue], may_branch: bool
+    ) -> EmittedFunction:
         names = [f"%x{position}" for position in range(len(operands))]
         parameters = ", ".join(f"{operand.type} {name}" for operand, name in zip(operands, names, strict=True))
-        label = key[0].replace(" ", "_")
         symbol = "@" + self.module.names.fresh(f"{label}.{operands[0].dtype.name}x{operands[0].width}.")
         writer = FunctionWriter("", self.module.names)
-        core = RegisterCore(writer, self)
+        core = RegisterCore(writer, self, may_branch)
         inner = [
             Register(core, name, operand.dtype, operand.width) for operand, name in zip(operands, names, strict=True)
         ]
@@ -49,6 +75,4 @@ class Functions:
         result_type = spelling.register_type(result.dtype, result.width)
         writer.header = f"define internal {result_type} {symbol}({parameters}) alwaysinline #0"
         self.module.add_function(writer.text())
-        emitted = EmittedFunction(symbol, result.dtype, result.width)
-        self._emitted[key] = emitted
-        return emitted
+        return EmittedFunction(symbol, result.dtype, result.width)

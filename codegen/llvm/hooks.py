@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.dtypes import DType
+from codegen.ir.kernel import Kernel
 from codegen.llvm.core import Register
 from codegen.llvm.fragments import AxisSplit
 from codegen.llvm.index import Index
@@ -122,6 +123,10 @@ class Emission(ABC):
 
     loads_early: bool = False
     fuses_products: bool = False
+
+    def register_elements(self, kernel: Kernel, target: Target) -> int:
+        """Elements of the last axis in one register of a fragment."""
+        return kernel.layout.register
 
     @abstractmethod
     def attributes(self, target: Target) -> str:

@@ -85,20 +85,10 @@ def _fold_inside(context: EmissionContext, partial: Partial, combine: Combine) -
     width = partial[0].width
     while width > 1:
         width //= 2
-        lower = tuple(extract(context, register, 0, width) for register in partial)
-        upper = tuple(extract(context, register, width, width) for register in partial)
+        lower = tuple(context.core.piece(register, 0, width) for register in partial)
+        upper = tuple(context.core.piece(register, width, width) for register in partial)
         partial = combine.merge(lower, upper)
     return partial
-
-
-def extract(context: EmissionContext, register: Register, first: int, width: int) -> Register:
-    """`width` neighbouring elements of a register."""
-    if width == 1:
-        name = context.writer.value(f"extractelement {register.typed}, i64 {first}")
-    else:
-        mask = spelling.shuffle_mask(list(range(first, first + width)))
-        name = context.writer.value(f"shufflevector {register.typed}, {register.type} poison, {mask}")
-    return Register(context.core, name, register.dtype, width)
 
 
 def emit_scan(context: EmissionContext, operation: Scan) -> None:
@@ -146,7 +136,7 @@ def _scan_run(
         if total is not None:
             partial = combine.merge(_repeated(context, total, width) if width > 1 else total, partial)
         scanned[number] = partial
-        total = tuple(extract(context, register, width - 1, 1) for register in partial) if width > 1 else partial
+        total = tuple(context.core.piece(register, width - 1, 1) for register in partial) if width > 1 else partial
     if total is None:
         raise InternalCompilerError("scan: a run without registers")
     return total

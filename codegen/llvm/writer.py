@@ -1,6 +1,9 @@
 """Writing LLVM IR as text. Building objects for each instruction costs ten times as much as its line of text."""
 
+import re
 from collections.abc import Iterable, Iterator
+
+_NAME = re.compile(r"%[\w.]+")
 
 
 class Names:
@@ -80,6 +83,13 @@ class FunctionWriter:
         node = Phi(self.fresh("phi"), type_)
         self._lines.append(node)
         return node
+
+    def free_names(self) -> list[str]:
+        """Names that the function uses and does not define, in the order of their first use."""
+        lines = [str(line) for line in self._lines]
+        defined = {line.split(" = ", 1)[0].strip() for line in lines if " = " in line}
+        used = dict.fromkeys(name for line in lines for name in _NAME.findall(line))
+        return [name for name in used if name not in defined]
 
     def text(self) -> str:
         """The whole function."""

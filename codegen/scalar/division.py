@@ -140,7 +140,11 @@ def fmod_floats(core: CoreFunctions, a: ScalarValue, b: ScalarValue) -> ScalarVa
     narrow = core.dtype(a) is dtypes.float32
     near = (_near_remainder_32 if narrow else _near_remainder_64)(core, numerator, denominator)
     infinity = float("inf")
-    far = (numerator >= denominator * 2.0**24) & (numerator < infinity) & (denominator > 0)
+    far = numerator >= denominator * 2.0**24
+    if not narrow:
+        # the rounded quotient times the divisor might overflow
+        far = far | (numerator >= 2.0**1022)
+    far = far & (numerator < infinity) & (denominator > 0)
     rest = core.select_rare(far, lambda: _far_remainder(core, numerator, denominator), near)
     rest = core.where(numerator < denominator, numerator, rest)
     valid = (numerator < infinity) & (denominator > 0)

@@ -130,21 +130,37 @@ def nextafter(core: CoreFunctions, x: ScalarValue, y: ScalarValue) -> ScalarValu
 def spacing(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """Distance to the neighbour further from zero, with the sign of `x`; inf beyond the largest number.
 
-    A power of two whose exponent is that of the last place: for large `x` its pattern is made from the exponent, for
-    small `x` it is the smallest subnormal shifted.
+    NumPy's float16 differs: there it is the distance to the next greater number, which is positive. So is that of -0,
+    but not in ml_dtypes' bfloat16.
     """
     form = format_of(core, x)
     pattern = core.bits(x)
     magnitude = pattern & form.magnitude
+    negative = (pattern & form.sign) != 0
+    upwards = form.dtype is dtypes.float16
     exponent = magnitude >> form.fraction_bits
-    normal = (exponent - form.fraction_bits) << form.fraction_bits
-    one = core.constant(pattern, 1)
-    small_exponent = core.where(exponent <= 1, one, exponent)
-    subnormal = one << core.where(small_exponent <= form.fraction_bits, small_exponent - 1, one)
-    result = core.where(exponent > form.fraction_bits, normal, subnormal)
-    result = core.where(magnitude == form.infinity - 1, core.constant(pattern, form.infinity), result)
+    overflows = magnitude == form.infinity - 1
+    if upwards:
+        # below a negative power of two the next greater number has the smaller exponent
+        at_power = negative & ((magnitude & form.fraction) == 0) & (exponent > 1)
+        exponent = core.where(at_power, exponent - 1, exponent)
+        overflows = overflows & ~negative
+    result = _last_place(core, exponent, form)
+    result = core.where(overflows, core.constant(pattern, form.infinity), result)
     result = core.where(magnitude >= form.infinity, core.constant(pattern, form.quiet_nan), result)
-    return core.from_bits(result | (pattern & form.sign), form.dtype)
+    if form.dtype is dtypes.bfloat16:
+        result = result | (pattern & form.sign)
+    elif not upwards:
+        result = core.where(negative & (magnitude != 0), result | form.sign, result)
+    return core.from_bits(result, form.dtype)
+
+
+def _last_place(core: CoreFunctions, exponent: ScalarValue, form: FloatFormat) -> ScalarValue:
+    """Pattern of the power of two that the last place is worth: a normal number, or a subnormal with one bit set."""
+    normal = (exponent - form.fraction_bits) << form.fraction_bits
+    one = core.constant(exponent, 1)
+    subnormal = one << core.where(exponent > 1, exponent - 1, core.constant(exponent, 0))
+    return core.where(exponent > form.fraction_bits, normal, subnormal)
 
 
 def power_of_two(core: CoreFunctions, exponent: ScalarValue, dtype: DType) -> ScalarValue:

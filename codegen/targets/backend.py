@@ -65,6 +65,17 @@ class Memory(ABC):
         return f"<{type(self).__name__}: {self.nbytes} bytes at {self.address:#x}>"
 
 
+class BorrowedMemory(Memory):
+    """Memory that belongs to something else, such as a NumPy array; keeps that alive."""
+
+    __slots__ = ("owner",)
+
+    def __init__(self, address: int, nbytes: int, owner: object) -> None:
+        self.address = address
+        self.nbytes = nbytes
+        self.owner = owner
+
+
 @dataclass(frozen=True)
 class MemoryInfo:
     """State of a device's memory and of its pool, in bytes.
@@ -123,6 +134,10 @@ class Backend(ABC):
     @abstractmethod
     def allocate(self, nbytes: int) -> Memory:
         """Uninitialised memory, aligned to 64 bytes or more; `OutOfMemoryError` if there is none."""
+
+    def borrow(self, address: int, nbytes: int, owner: object) -> Memory:
+        """Memory of this device that something else owns; `owner` is kept alive with it."""
+        return BorrowedMemory(address, nbytes, owner)
 
     @abstractmethod
     def to_host(self, memory: Memory, offset: int, array: np.ndarray) -> None:

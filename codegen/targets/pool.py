@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Callable
 
 from codegen.targets.backend import Memory
+from codegen.targets.forks import watch
 
 SMALLEST = 256
 """The smallest block, in bytes: the alignment that a GPU gives, four cache lines of the host."""
@@ -65,6 +66,7 @@ class Pool:
         self._in_use_bytes = 0
         self._cached_bytes = 0
         self._peak_bytes = 0
+        watch(self)
 
     def take(self, nbytes: int) -> tuple[Block, int]:
         """A block of at least `nbytes`, and its size, which `give_back` wants to know."""
@@ -101,20 +103,13 @@ class Pool:
             self._collect()
             return self._in_use_bytes, self._cached_bytes, self._peak_bytes
 
-    def hold_for_fork(self) -> None:
-        """Called before a fork, so that no other thread is halfway through a change when memory is copied."""
+    def before_fork(self) -> None:
+        """Let no other thread be halfway through a change."""
         self._lock.acquire()
 
-    def release_after_fork(self) -> None:
-        """Called after a fork, in the parent and in the child."""
+    def after_fork(self, in_child: bool) -> None:
+        """The pool goes on, in the child with copies of the blocks."""
         self._lock.release()
-
-    def forget(self) -> None:
-        """Drop all blocks without destroying them: what owned them does not exist any more."""
-        with self._lock:
-            self._returned.clear()
-            self._free.clear()
-            self._cached_bytes = 0
 
     def _create_or_make_room(self, size: int) -> Block:
         try:

@@ -349,10 +349,9 @@ class Machine:
             raw = self._registers[source][lanes]
             unsigned = np.dtype(_unsigned(8 * dtype.itemsize))
             return raw.astype(unsigned).view(dtype)
-        if source.startswith("0f"):
-            value = np.frombuffer(bytes.fromhex(source[2:])[::-1], np.float32)[0]
-        elif source.startswith("0d"):
-            value = np.frombuffer(bytes.fromhex(source[2:])[::-1], np.float64)[0]
+        if source.startswith(("0f", "0d")):
+            bits = np.array([int(source[2:], 16)], np.uint32 if source[1] == "f" else np.uint64)
+            value = bits.view(dtype)[0]
         elif dtype.kind == "f" and source.startswith("0x"):
             value = np.array([int(source, 16)], _unsigned(8 * dtype.itemsize)).view(dtype)[0]
         else:
@@ -431,7 +430,8 @@ def _divided(opcode: list[str], a: Lanes, b: Lanes) -> Lanes:
     safe = np.where(b == 0, a.dtype.type(1), b)
     if a.dtype.kind == "u":
         return a // safe
-    return np.array([int(abs(int(x)) // abs(int(y))) * (1 if (x < 0) == (y < 0) else -1) for x, y in zip(a, safe)], object).astype(a.dtype)
+    quotients = [abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1) for x, y in zip(a, safe, strict=True)]
+    return np.array(quotients, object).astype(a.dtype)
 
 
 def _remainder(opcode: list[str], a: Lanes, b: Lanes) -> Lanes:

@@ -14,7 +14,7 @@ from codegen.ir.layout import Layout
 
 # NumPy's function of each row, for rows whose result is exact or correctly rounded in both.
 EXACT = {
-    "float": ("add", "subtract", "multiply", "divide", "maximum", "minimum", "sqrt", "absolute", "negative"),
+    "float": ("add", "subtract", "multiply", "divide", "square", "sqrt", "absolute", "negative"),
     "signed": ("add", "subtract", "multiply", "maximum", "minimum", "negative", "bitwise_and", "invert"),
     "unsigned": ("add", "subtract", "multiply", "maximum", "minimum", "bitwise_or", "bitwise_xor"),
     "boolean": ("logical_and", "logical_or", "logical_xor", "logical_not"),
@@ -139,7 +139,9 @@ def _broadcast_sum(layout: Layout) -> Kernel:
     total = builder.map("add", window(row.value, (1, 16)), window(column.value, (8, 1)))
     total = builder.map("multiply", total, builder.broadcast(factor.value, shape))
     counters = [builder.cast(builder.iota(shape, axis), dtypes.float32) for axis in range(2)]
-    total = builder.map("add", total, builder.map("multiply", counters[0], builder.constant(dtypes.float32, 100, shape)))
+    total = builder.map(
+        "add", total, builder.map("multiply", counters[0], builder.constant(dtypes.float32, 100, shape))
+    )
     total = builder.map("where", builder.broadcast(flag.value, shape), builder.map("add", total, counters[1]), total)
     builder.store(out.value, (zero, zero), total, (False, False))
     return builder.kernel("broadcast_sum", (factor, flag, row, column, out), (GridAxis(1),), layout)
@@ -153,9 +155,7 @@ def test_shapes_broadcast(layout: Layout, flag: bool) -> None:
     column = generator.standard_normal((8, 1)).astype(np.float32)
     out = np.zeros((8, 16), np.float32)
     factor = np.float32(1.7)
-    emitted.run(
-        _broadcast_sum(layout), {"factor": factor, "flag": flag, "row": row, "column": column, "out": out}
-    )
+    emitted.run(_broadcast_sum(layout), {"factor": factor, "flag": flag, "row": row, "column": column, "out": out})
     first, second = np.indices((8, 16)).astype(np.float32)
     expected = (row + column) * factor + first * 100
     assert (out == (expected + second if flag else expected)).all()

@@ -1,7 +1,6 @@
 """The host as a backend."""
 
 import ctypes
-import os
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from codegen.targets.backend import (
 )
 from codegen.targets.cpu.description import host_target
 from codegen.targets.cpu.loader import LoadedCode, Loader
-from codegen.targets.cpu.memory import HostAllocator, HostMemory
+from codegen.targets.cpu.memory import BorrowedHostMemory, HostAllocator, HostMemory
 from codegen.targets.cpu.threads import ThreadPool
 
 _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
@@ -28,10 +27,11 @@ _Entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 class HostLauncher(Launcher):
     """A kernel in this process' memory: ``void NAME(int64_t *slots, int64_t begin, int64_t end)``."""
 
-    def __init__(self, code: LoadedCode, pool: ThreadPool) -> None:
+    def __init__(self, code: LoadedCode, name: str, pool: ThreadPool) -> None:
         self._code = code
         self._pool = pool
-        self._entry = _Entry(code.address)
+        self._address = code.address(name)
+        self._entry = _Entry(self._address)
 
     def bind(self, slots_address: int) -> BoundLaunch:
         """Prepare calls with the slots at `slots_address`; see `Launcher.bind`."""
@@ -41,7 +41,7 @@ class HostLauncher(Launcher):
 
         def run(programs: int, parallel: bool = True) -> None:
             # `self` keeps the code loaded while this function lives.
-            if not (parallel and self._pool.run(self._code.address, slots_address, programs)):
+            if not (parallel and self._pool.run(self._address, slots_address, programs)):
                 entry(slots, zero, programs)
 
         return run
@@ -63,14 +63,8 @@ class CpuBackend(Backend):
     def __init__(self, target: Target | None = None, threads: int | None = None) -> None:
         self.target = host_target() if target is None else target
         self._loader = Loader()
-        self._pool = ThreadPool(threads or settings.current().threads or self.target.cores, self._loader)
+        self._pool = ThreadPool(threads or settings.current().threads or self.target.cores, self._loader, self.target)
         self._allocator = HostAllocator()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(
-                before=self._hold_for_fork,
-                after_in_parent=self._release_after_fork,
-                after_in_child=self._release_after_fork,
-            )
 
     @property
     def threads(self) -> int:
@@ -83,29 +77,33 @@ class CpuBackend(Backend):
 
     def load(self, binary: bytes, name: str, kernel: Kernel) -> HostLauncher:
         """Map an object file into this process."""
-        return HostLauncher(self._loader.load(binary, name), self._pool)
+        return HostLauncher(self._loader.load(binary, name), name, self._pool)
 
     def allocate(self, nbytes: int) -> HostMemory:
         """Uninitialised memory, 64-byte aligned."""
         return self._allocator.allocate(nbytes)
 
+    def borrow(self, address: int, nbytes: int, owner: object) -> BorrowedHostMemory:
+        """Memory of this process that something else owns, such as a NumPy array's."""
+        return BorrowedHostMemory(address, nbytes, owner)
+
     def to_host(self, memory: Memory, offset: int, array: np.ndarray) -> None:
         """Copy bytes of `memory` into `array`."""
         check_host_array("to_host", array, written=True)
         check_range("to_host", memory, offset, array.nbytes)
-        ctypes.memmove(_address(array), memory.address + offset, array.nbytes)
+        self._pool.copy(_address(array), memory.address + offset, array.nbytes)
 
     def from_host(self, array: np.ndarray, memory: Memory, offset: int) -> None:
         """Copy the bytes of `array` into `memory`."""
         check_host_array("from_host", array, written=False)
         check_range("from_host", memory, offset, array.nbytes)
-        ctypes.memmove(memory.address + offset, _address(array), array.nbytes)
+        self._pool.copy(memory.address + offset, _address(array), array.nbytes)
 
     def copy(self, source: Memory, source_offset: int, target: Memory, target_offset: int, nbytes: int) -> None:
         """Copy bytes between two memories."""
         check_range("copy: source", source, source_offset, nbytes)
         check_range("copy: target", target, target_offset, nbytes)
-        ctypes.memmove(target.address + target_offset, source.address + source_offset, nbytes)
+        self._pool.copy(target.address + target_offset, source.address + source_offset, nbytes)
 
     def synchronize(self) -> None:
         """Nothing to wait for: launches return when they are done."""
@@ -117,14 +115,6 @@ class CpuBackend(Backend):
     def release_cached(self) -> None:
         """Give free blocks back to the system."""
         self._allocator.pool.release_cached()
-
-    def _hold_for_fork(self) -> None:
-        self._loader.hold_for_fork()
-        self._allocator.pool.hold_for_fork()
-
-    def _release_after_fork(self) -> None:
-        self._allocator.pool.release_after_fork()
-        self._loader.release_after_fork()
 
 
 def _address(array: np.ndarray) -> int:

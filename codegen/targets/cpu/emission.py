@@ -1,9 +1,12 @@
 """Emission hooks of the host: one lane, vector registers, a loop over programs."""
 
+from collections.abc import Iterator
+
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.errors import InternalCompilerError
-from codegen.ir.kernel import BufferParameter, IndexParameter, Parameter, ScalarParameter
+from codegen.ir.kernel import Body, BufferParameter, IndexParameter, Kernel, Parameter, ScalarParameter, Value
+from codegen.ir.types import BlockType
 from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.entry import (
@@ -20,6 +23,7 @@ from codegen.llvm.writer import Phi
 from codegen.target import Target
 
 _STACK_ALIGNMENT = 64
+_MACHINE_REGISTERS = 4
 
 
 class _ProgramLoop:
@@ -37,6 +41,17 @@ class HostEmission(Emission):
     """A kernel becomes ``void NAME(int64_t *slots, int64_t begin, int64_t end)``."""
 
     loads_early = False
+
+    def register_elements(self, kernel: Kernel, target: Target) -> int:
+        """Several machine registers as one, which LLVM takes apart again, instruction by instruction.
+
+        So neighbouring instructions do not wait for each other. On chains of some hundred dependent instructions
+        (exponential, logarithm and what lies between) 4 were 1.4 to 1.6 times as fast as 1, with 32 and with 16
+        registers; on short chains it makes no difference.
+        """
+        widest = max((value.block.dtype.bits for value in _blocks(kernel.body)), default=8)
+        together = _MACHINE_REGISTERS * target.register_bits // widest
+        return max(kernel.layout.register, min(_MACHINE_REGISTERS * kernel.layout.register, together))
 
     def attributes(self, target: Target) -> str:
         """The processor; full vector width stays legal where LLVM would by itself prefer half of it."""
@@ -178,6 +193,16 @@ class HostEmission(Emission):
             _store_masked(context, access, value)
         else:
             _store_by_loop(context, access, value)
+
+
+def _blocks(body: Body) -> Iterator[Value]:
+    """Blocks with axes that a body computes."""
+    for operation in body.operations:
+        for value in operation.results:
+            if isinstance(value.type, BlockType) and value.type.shape:
+                yield value
+        for inner in operation.bodies:
+            yield from _blocks(inner)
 
 
 def _slot(context: EmissionContext, slot: int) -> str:

@@ -2,12 +2,12 @@
 
 import ctypes
 import itertools
-import threading
 
 import llvmlite.binding as llvm
 
 from codegen.errors import InternalCompilerError
 from codegen.targets.cpu.description import LIBRARIES
+from codegen.targets.forks import watch
 
 _LLVM_LOCK = llvm.ffi.lib._lock
 """llvmlite takes this lock around every call of LLVM; there is no public name for it."""
@@ -17,49 +17,52 @@ class Loader:
     """Loads object files through one JIT linker (0.07 ms each; an engine for each file takes 0.55 ms)."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._linker: llvm.LLJIT | None = None
         self._numbers = itertools.count()
         library = ctypes.CDLL(None)
         self._symbols = {
             name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in sorted(LIBRARIES)
         }
+        watch(self, last=True)
 
-    def load(self, binary: bytes, name: str) -> "LoadedCode":
-        """Map an object file and resolve `name` in it."""
-        builder = llvm.JITLibraryBuilder().add_object_img(binary).export_symbol(name)
+    def load(self, binary: bytes, *names: str) -> "LoadedCode":
+        """Map an object file and resolve `names` in it."""
+        builder = llvm.JITLibraryBuilder().add_object_img(binary)
+        for name in names:
+            builder.export_symbol(name)
         for symbol, address in self._symbols.items():
             builder.import_symbol(symbol, address)
         try:
-            with self._lock:
+            with _LLVM_LOCK:
                 if self._linker is None:
                     llvm.initialize_native_target()
                     llvm.initialize_native_asmprinter()
                     # JITLink keeps a file's sections together, so the small code model reaches its constants.
                     self._linker = llvm.create_lljit_compiler(use_jit_link=True)
-                tracker = builder.link(self._linker, f"{name}.{next(self._numbers)}")
-                return LoadedCode(tracker[name], tracker)
+                tracker = builder.link(self._linker, f"{names[0]}.{next(self._numbers)}")
+                return LoadedCode(tracker)
         except RuntimeError as error:
             raise InternalCompilerError(
-                f"load {name}: the linker refused {len(binary)} bytes of object code: {error}"
+                f"load {names[0]}: the linker refused {len(binary)} bytes of object code: {error}"
             ) from error
 
-    def hold_for_fork(self) -> None:
-        """Called before a fork, so that no other thread is in LLVM when memory is copied: the child needs its locks."""
-        self._lock.acquire()
+    def before_fork(self) -> None:
+        """Let no other thread be inside LLVM: the child needs its locks."""
         _LLVM_LOCK.__enter__()
 
-    def release_after_fork(self) -> None:
-        """Called after a fork, in the parent and in the child."""
+    def after_fork(self, in_child: bool) -> None:
+        """Go on, in the child with copies of the loaded code."""
         _LLVM_LOCK.__exit__()
-        self._lock.release()
 
 
 class LoadedCode:
-    """The address of an entry point, valid as long as this object lives."""
+    """Code in this process' memory, valid as long as this object lives."""
 
-    __slots__ = ("_tracker", "address")
+    __slots__ = ("_tracker",)
 
-    def __init__(self, address: int, tracker: llvm.ResourceTracker) -> None:
-        self.address = address
+    def __init__(self, tracker: llvm.ResourceTracker) -> None:
         self._tracker = tracker
+
+    def address(self, name: str) -> int:
+        """Where one of the names begins that were asked for."""
+        return self._tracker[name]

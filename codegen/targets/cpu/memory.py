@@ -2,11 +2,12 @@
 
 import mmap
 import os
+from pathlib import Path
 
 import numpy as np
 
 from codegen.errors import OutOfMemoryError
-from codegen.targets.backend import MemoryInfo
+from codegen.targets.backend import BorrowedMemory, Memory, MemoryInfo
 from codegen.targets.pool import Block, Pool, PooledMemory, readable
 
 HUGE_PAGE = 1 << 21
@@ -64,12 +65,23 @@ class HostMemory(PooledMemory):
         return np.asarray(_Bytes(self))
 
 
+class BorrowedHostMemory(BorrowedMemory):
+    """Host memory that something else owns."""
+
+    __slots__ = ()
+
+    @property
+    def array(self) -> np.ndarray:
+        """The bytes as a one-dimensional uint8 array, which keeps the owner alive."""
+        return np.asarray(_Bytes(self))
+
+
 class _Bytes:
-    """What NumPy takes as the base of `HostMemory.array`: a reference from array to memory, and none back."""
+    """What NumPy takes as the base of `array`: a reference from array to memory, and none back."""
 
     __slots__ = ("_memory",)
 
-    def __init__(self, memory: HostMemory) -> None:
+    def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
     @property
@@ -110,8 +122,13 @@ class HostAllocator:
 
 
 def total_bytes() -> int:
-    """The machine's memory."""
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """The machine's memory, or what this process' control group may have of it."""
+    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    try:
+        limit = Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii").strip()
+    except OSError:
+        return machine
+    return min(machine, int(limit)) if limit.isdigit() else machine
 
 
 def free_bytes() -> int:

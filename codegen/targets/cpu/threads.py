@@ -1,131 +1,78 @@
-"""Threads that share the programs of one kernel. They claim chunks in machine code, without the interpreter's lock."""
+"""Threads that share the programs of one kernel."""
 
 import _thread
 import ctypes
-import os
 import threading
+import time
 import weakref
-from collections.abc import Callable
 
-import llvmlite.binding as llvm
-
-from codegen.targets.cpu.description import host_target
-from codegen.targets.cpu.loader import LoadedCode, Loader
+from codegen.target import Target
+from codegen.targets.cpu.loader import Loader
+from codegen.targets.cpu.sharing import COPY_PIECE, Board
+from codegen.targets.forks import watch
 
 CHUNKS_PER_THREAD = 8
 """Programs differ in time and threads start late: chunks this small keep all busy to within an eighth of their work,
 and claiming one costs some tens of nanoseconds."""
 
-_CLAIM_CHUNKS = """
-declare i64 @llvm.smin.i64(i64, i64)
-
-define i64 @claim_chunks(ptr %job, ptr %kernel, ptr %slots, i64 %programs, i64 %chunk) nounwind {
-enter:
-  %active = getelementptr i64, ptr %job, i64 16
-  %entered = atomicrmw add ptr %active, i64 1 seq_cst
-  br label %claim
-claim:
-  %begin = atomicrmw add ptr %job, i64 %chunk seq_cst
-  %left = icmp slt i64 %begin, %programs
-  br i1 %left, label %work, label %leave
-work:
-  %stop = add i64 %begin, %chunk
-  %end = call i64 @llvm.smin.i64(i64 %stop, i64 %programs)
-  call void %kernel(ptr %slots, i64 %begin, i64 %end)
-  br label %claim
-leave:
-  %before = atomicrmw sub ptr %active, i64 1 seq_cst
-  %others = sub i64 %before, 1
-  ret i64 %others
-}
-"""
-"""Run chunks until none is left; returns how many other threads were still at it. A job is two counters, each on a
-cache line of its own: the next program to claim, and the threads inside. A thread that comes late finds no chunk and
-touches neither kernel nor slots, so whoever started the job need only wait until the second counter is 0."""
-
-_ACTIVE_WORD = 16
-_JOB_WORDS = 32
-
-ClaimChunks = Callable[[int, int, int, int, int], int]
-_ClaimType = ctypes.CFUNCTYPE(
-    ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64
-)
+PARALLEL_COPY = 1 << 22
+"""From this size on, in bytes, threads share a copy; most of all they share the page faults of fresh memory."""
 
 
-class _Job:
-    """One parallel run of a kernel."""
+LONGEST_NAP = 1e-3
+"""Between two looks at a job whose last chunks take long, in seconds."""
 
-    __slots__ = ("_address", "_claim", "_counters", "_kernel", "_slots", "chunk", "finished", "programs")
-
-    def __init__(self, claim: ClaimChunks, kernel: int, slots: int, programs: int, chunk: int) -> None:
-        self._claim = claim
-        self._kernel = kernel
-        self._slots = slots
-        self._counters = (ctypes.c_int64 * _JOB_WORDS)()
-        self._address = ctypes.addressof(self._counters)
-        self.programs = programs
-        self.chunk = chunk
-        self.finished = _thread.allocate_lock()
-        self.finished.acquire()
-
-    @property
-    def active(self) -> int:
-        """Threads inside the job."""
-        return self._counters[_ACTIVE_WORD]
-
-    def work(self) -> None:
-        """Run chunks until none is left; tell the starter if this was the last thread inside."""
-        others = self._claim(self._address, self._kernel, self._slots, self.programs, self.chunk)
-        if others == 0 and self.finished.locked():
-            try:
-                self.finished.release()
-            except RuntimeError:  # another last thread was faster
-                return
-
-    def wait(self) -> None:
-        """Return when no thread is inside. Interrupts wait too: a thread may still write to the kernel's buffers."""
-        interrupt: BaseException | None = None
-        while self.active:
-            try:
-                self.finished.acquire()
-            except BaseException as error:
-                interrupt = error
-        if interrupt is not None:
-            raise interrupt
+FANOUT = 2
+"""Sleepers that a thread wakes before it starts to work: waking one costs a few microseconds, and there may be many."""
 
 
 class _Worker:
-    """One thread and the lock that it sleeps on."""
+    """One thread and the lock that it sleeps on when no job has come for a while.
 
-    __slots__ = ("_alarm", "_pool", "thread")
+    Attributes
+    ----------
+    asleep : bool
+        Must be woken for a job.
+    next_to_wake : tuple of _Worker
+        Sleepers that this one wakes when it is woken.
+    """
 
-    def __init__(self, pool: "ThreadPool", number: int) -> None:
+    def __init__(self, pool: "ThreadPool", board: Board, number: int) -> None:
+        self.asleep = False
+        self.next_to_wake: tuple[_Worker, ...] = ()
         self._alarm = _thread.allocate_lock()
         self._alarm.acquire()
+        self._board = board
         # A weak reference: a pool that nobody uses any more takes its threads with it.
         self._pool = weakref.ref(pool)
+        self._number = number
         self.thread = threading.Thread(target=self._serve, name=f"blockarray-{number}", daemon=True)
         self.thread.start()
 
     def wake(self) -> None:
-        """Make the thread look for a job; nothing if it was told so already and has not looked yet."""
+        """End the thread's sleep, or the next one if it is not asleep."""
         if self._alarm.locked():
             try:
                 self._alarm.release()
-            except RuntimeError:  # told by another thread at this moment
+            except RuntimeError:  # another thread did it at this moment
                 return
 
     def _serve(self) -> None:
-        while True:
-            self._alarm.acquire()
-            pool = self._pool()
-            if pool is None or pool.closed:
-                return
-            job = pool.job
-            del pool
-            if job is not None:
-                job.work()
-            del job
+        done = 0
+        while self._is_needed():
+            done = self._board.help(self._number, done)
+            self.asleep = True
+            # Who posts a job looks for sleepers after it is open, and this one looks after it said that it sleeps.
+            if not self._board.is_open(done):
+                self._alarm.acquire()
+            self.asleep = False
+            others, self.next_to_wake = self.next_to_wake, ()
+            for other in others:
+                other.wake()
+
+    def _is_needed(self) -> bool:
+        pool = self._pool()
+        return pool is not None and not pool.closed
 
 
 class ThreadPool:
@@ -137,83 +84,108 @@ class ThreadPool:
     ----------
     threads : int
         Threads that share the work, the caller's included; the others start with the first parallel job.
+    loader : Loader
+    target : Target
+        Of this machine.
     """
 
-    def __init__(self, threads: int, loader: Loader) -> None:
+    def __init__(self, threads: int, loader: Loader, target: Target) -> None:
         self._workers: list[_Worker] = []
         if threads < 1:
             raise ValueError(f"thread pool: {threads} threads were asked for, expected 1 or more")
         self.threads = threads
-        self.job: _Job | None = None
         self.closed = False
         self._loader = loader
+        self._target = target
         self._turn = threading.Lock()
-        self._code: LoadedCode | None = None
-        self._claim: ClaimChunks | None = None
-        if hasattr(os, "register_at_fork"):
-            reference = weakref.ref(self)
-            os.register_at_fork(after_in_child=lambda: _start_over(reference))
+        self._board: Board | None = None
+        watch(self)
 
     def run(self, kernel: int, slots: int, programs: int) -> bool:
         """Run programs ``0 <= p < programs`` of the entry point at address `kernel`; False: busy, nothing was run."""
         if self.threads == 1 or programs < 2 or not self._turn.acquire(blocking=False):
             return False
         try:
-            claim = self._claim or self._start()
-            sharing = min(self.threads, programs)
-            chunk = max(1, programs // (sharing * CHUNKS_PER_THREAD))
-            job = self.job = _Job(claim, kernel, slots, programs, chunk)
-            for worker in self._workers[: sharing - 1]:
-                worker.wake()
-            job.work()
-            job.wait()
+            self._share(self._board or self._start(), kernel, slots, programs)
         finally:
-            self.job = None
             self._turn.release()
         return True
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy bytes between addresses; the ranges do not overlap."""
+        if nbytes < PARALLEL_COPY or self.threads == 1 or not self._turn.acquire(blocking=False):
+            ctypes.memmove(target, source, nbytes)
+            return
+        try:
+            slots = (ctypes.c_int64 * 3)(target, source, nbytes)
+            board = self._board or self._start()
+            self._share(board, board.copy_pieces, ctypes.addressof(slots), -(-nbytes // COPY_PIECE))
+        finally:
+            self._turn.release()
 
     def close(self) -> None:
         """End the threads. Without this they end when the pool is collected or the process does."""
         with self._turn:
             self.closed = True
+            self.threads = 1
             for worker in self._workers:
                 worker.wake()
             for worker in self._workers:
                 worker.thread.join()
             self._workers.clear()
-            self.threads = 1
 
     def __del__(self) -> None:
         for worker in self._workers:
             worker.wake()
 
-    def start_over(self) -> None:
-        """In a forked child: the threads do not exist here, and a lock may have been held by one that does not."""
-        self._turn = threading.Lock()
-        self._workers = []
-        self._claim = None
-        self.job = None
+    def before_fork(self) -> None:
+        """Nothing: waiting for a running job could take long, and the child does not need it."""
 
-    def _start(self) -> ClaimChunks:
-        if self._code is None:
-            self._code = self._loader.load(_compile_claim(), "claim_chunks")
+    def after_fork(self, in_child: bool) -> None:
+        """Start over in the child: the threads do not exist there, nor does one that may have held the lock."""
+        if in_child:
+            self._turn = threading.Lock()
+            self._workers = []
+            self._board = None
+
+    def _share(self, board: Board, kernel: int, slots: int, programs: int) -> None:
+        threads = min(self.threads, programs)
+        if board.inside:  # an interrupt cut the last wait short
+            _wait_for_helpers(board)
+        try:
+            board.post(kernel, slots, programs, threads, max(1, programs // (threads * CHUNKS_PER_THREAD)))
+            self._wake_sleepers(threads - 1)
+        finally:
+            if board.is_open() and board.lead():
+                _wait_for_helpers(board)
+
+    def _wake_sleepers(self, wanted: int) -> None:
+        sleepers = [worker for worker in self._workers[:wanted] if worker.asleep]
+        if not sleepers:
+            return
+        for number, worker in enumerate(sleepers):
+            first = FANOUT * (number + 1)
+            worker.next_to_wake = tuple(sleepers[first : first + FANOUT])
+        for worker in sleepers[:FANOUT]:
+            worker.wake()
+
+    def _start(self) -> Board:
+        board = Board(self.threads, self._loader, self._target)
         while len(self._workers) < self.threads - 1:
-            self._workers.append(_Worker(self, len(self._workers) + 1))
-        self._claim = _ClaimType(self._code.address)
-        return self._claim
+            self._workers.append(_Worker(self, board, len(self._workers) + 1))
+        self._board = board
+        return board
 
 
-def _start_over(reference: "weakref.ref[ThreadPool]") -> None:
-    pool = reference()
-    if pool is not None:
-        pool.start_over()
-
-
-def _compile_claim() -> bytes:
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    target = host_target()
-    machine = llvm.Target.from_triple(target.triple).create_target_machine(
-        cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
-    )
-    return machine.emit_object(llvm.parse_assembly(_CLAIM_CHUNKS, llvm.create_context()))
+def _wait_for_helpers(board: Board) -> None:
+    """Return when nobody is inside. Interrupts wait too: a helper may still write to the kernel's buffers."""
+    interrupt: BaseException | None = None
+    start = time.perf_counter()
+    while board.inside:
+        try:
+            # An eighth of the time waited so far: as exact as it needs to be, whatever the chunks take.
+            time.sleep(min(LONGEST_NAP, (time.perf_counter() - start) / 8))
+        except BaseException as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt

@@ -1,7 +1,5 @@
 """One GPU: its context, its stream, its memory."""
 
-import threading
-
 from codegen.errors import OutOfMemoryError, TargetError
 from codegen.target import Target
 from codegen.targets.backend import MemoryInfo
@@ -52,7 +50,6 @@ class Device:
         self.reads_pageable_memory = bool(self.attribute("PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES"))
         self.total_bytes = self.integer("ask for the memory", "cuDeviceTotalMem", self._device)
         self.pool = Pool(self._create_block, self._destroy_block, int(self.total_bytes * CACHED_SHARE))
-        self._lock = threading.Lock()
 
     def activate(self) -> None:
         """Make this GPU's context the calling thread's current one."""

@@ -9,6 +9,7 @@ from functools import cache
 from types import ModuleType
 
 from codegen.errors import OutOfMemoryError, TargetError
+from codegen.targets.forks import watch
 
 BINDINGS = "cuda.bindings.driver"
 
@@ -52,8 +53,7 @@ class Driver:
         self.bindings = bindings
         self.forked = False
         self._start()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._after_fork)
+        watch(self)
 
     def call(self, action: str, function: str, *arguments: object) -> object:
         """Call the driver's `function`; its result, a tuple if there are several, None if there is none.
@@ -110,7 +110,7 @@ class Driver:
 
     def _start(self) -> None:
         try:
-            (code,) = self.bindings.cuInit(0)
+            code = self.bindings.cuInit(0)[0]
         except RuntimeError as error:
             raise TargetError(
                 f"gpu: the NVIDIA driver's library could not be loaded ({error}); install the NVIDIA driver, or run on "
@@ -127,8 +127,12 @@ class Driver:
         status, text = self.bindings.cuGetErrorString(_result(self.bindings, code))
         return text.decode() if int(status) == 0 and text else "the driver has no description of it"
 
-    def _after_fork(self) -> None:
-        self.forked = True
+    def before_fork(self) -> None:
+        """Nothing to hold."""
+
+    def after_fork(self, in_child: bool) -> None:
+        """Remember in the child that the driver is of no use there."""
+        self.forked = self.forked or in_child
 
 
 def _result(bindings: ModuleType, code: int) -> object:
@@ -156,14 +160,17 @@ class _Found:
             except TargetError as problem:
                 self.problem = problem
 
-    def after_fork(self) -> None:
-        """In the child: another thread may have held the lock. A missing driver may be looked for again."""
-        self.lock = threading.Lock()
+    def before_fork(self) -> None:
+        """Let no other thread be looking."""
+        self.lock.acquire()
+
+    def after_fork(self, in_child: bool) -> None:
+        """What was found stays; the driver itself knows that it was forked."""
+        self.lock.release()
 
 
 _found = _Found()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_found.after_fork)
+watch(_found)
 
 
 def load_bindings() -> ModuleType:

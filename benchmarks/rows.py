@@ -1,0 +1,94 @@
+"""A benchmark row: one expression on float32 arrays, under NumPy and under blockarray, in interleaved rounds."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from harness import Report, arguments, compare, copy_bandwidth, device_clock
+
+import blockarray
+from codegen.targets import backend
+
+
+@dataclass(frozen=True)
+class Row:
+    """One expression.
+
+    Attributes
+    ----------
+    name : str
+    expression : callable
+        ``expression(xp, *arrays)``.
+    arrays : int
+        Inputs, all of one shape.
+    traffic : float
+        Arrays of that shape that must be moved at least: inputs once, outputs once.
+    host, device : int
+        Elements (1-d); 0 leaves the row out there.
+    shape, host_shape : tuple of int
+        Instead of `host` and `device`, for arrays of more axes.
+    """
+
+    name: str
+    expression: Callable[..., Any]
+    traffic: float
+    arrays: int = 1
+    host: int = 0
+    device: int = 0
+    shape: tuple[int, ...] = ()
+    host_shape: tuple[int, ...] = ()
+
+    def extents(self, on_host: bool) -> tuple[int, ...]:
+        """The arrays' shape on a kind of device."""
+        if on_host and self.host_shape:
+            return self.host_shape
+        size = self.host if on_host else self.device
+        return self.shape or ((size,) if size else ())
+
+
+def run(benchmark: str, description: str | None, rows: Sequence[Row]) -> None:
+    """Measure rows on the device that the command line names, print them and write them."""
+    parser = arguments(description or "")
+    parser.add_argument("--only", default="", help="rows whose name contains this")
+    options = parser.parse_args()
+    device = backend(options.device)
+    on_host = options.device == "cpu"
+    report = Report(benchmark, device)
+    bandwidth = copy_bandwidth(device)
+    report.add("copy", gigabytes_per_second=bandwidth / 1e9)
+    generator = np.random.default_rng(0)
+    blockarray.set_device(options.device)
+    for row in rows:
+        shape = row.extents(on_host)
+        if not shape or options.only not in row.name:
+            continue
+        inputs = [generator.standard_normal(shape, np.float32) for _ in range(row.arrays)]
+        ours = [blockarray.array(one) for one in inputs]
+
+        def fused(row: Row = row, ours: list = ours) -> None:
+            blockarray.evaluate(row.expression(blockarray, *ours))
+
+        moved = row.traffic * inputs[0].nbytes
+        kernels = len(blockarray.explain(row.expression(blockarray, *ours)).kernels)
+        if on_host:
+
+            def plain(row: Row = row, inputs: list = inputs) -> None:
+                row.expression(np, *inputs)
+
+            measured = compare({"blockarray": fused, "numpy": plain}, options.rounds, sample_seconds=0.05)
+            own = measured["blockarray"]
+            report.add(
+                row.name,
+                milliseconds=own.median * 1e3,
+                spread=own.spread,
+                over_numpy=measured.speedup("blockarray", "numpy"),
+                of_copy=moved / own.median / bandwidth,
+                kernels=kernels,
+            )
+            continue
+        own = compare({"blockarray": fused}, options.rounds, clock=device_clock(device))["blockarray"]
+        report.add(
+            row.name, milliseconds=own.median * 1e3, spread=own.spread, of_copy=moved / own.median / bandwidth, kernels=kernels
+        )
+    report.write()

@@ -1,0 +1,296 @@
+"""Programs that go over the reduced axes tile by tile, in as many passes as folds depend on one another."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from blockarray.fusion.lower_analysis import FoldGroup, Pass, closure
+from blockarray.fusion.lower_combine import identity, merge
+from blockarray.fusion.lower_grid import ProgramPart
+from blockarray.fusion.lower_stores import numbered, store_all
+from blockarray.fusion.lower_values import Lowering, Values, Window
+from blockarray.fusion.lower_whole import record, reduce_axes
+from blockarray.fusion.plan import Fold, RunningFold
+from codegen.ir.kernel import Value
+
+Blocks = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class _State:
+    """What a loop carries: accumulators of full tiles, of the tiles behind them, and running folds."""
+
+    main: tuple[Blocks, ...]
+    tail: tuple[Blocks, ...]
+    running: Blocks
+
+    def flat(self) -> Blocks:
+        """All blocks in order."""
+        blocks = [block for partial in (*self.main, *self.tail) for block in partial]
+        return (*blocks, *self.running)
+
+    def filled(self, blocks: Sequence[Value]) -> "_State":
+        """A state of the same form with other blocks."""
+        remaining = iter(blocks)
+        main = tuple(tuple(next(remaining) for _ in partial) for partial in self.main)
+        tail = tuple(tuple(next(remaining) for _ in partial) for partial in self.tail)
+        return _State(main, tail, tuple(remaining))
+
+
+class StreamingRows:
+    """The lowering of one kernel with the strategy "streaming"."""
+
+    def __init__(self, lowering: Lowering, part: ProgramPart) -> None:
+        self._lowering = lowering
+        self._builder = lowering.builder
+        self._schedule = lowering.schedule
+        self._part = part
+        self._axes = [axis for axis, row in enumerate(lowering.plan.axes) if row.reduced]
+        self._row = Values(lowering, self._row_window(), {})
+        self._kept: dict[int, Value] = {}
+        self._allocated: dict[int, Value] = {}
+        self._full_end = self._end_of_full_tiles()
+
+    def lower(self) -> None:
+        """All passes, then what is written once for a row."""
+        for row in self._lowering.analysis.passes:
+            if not row.is_empty:
+                self._lower_pass(row)
+        store_all(self._lowering, self._row, numbered(self._lowering, self._lowering.analysis.kept_writes))
+
+    def _end_of_full_tiles(self) -> Value:
+        """Where the last tile that does not reach beyond the blocked axis' end stops."""
+        builder, blocked = self._builder, self._schedule.blocked
+        begin, end = self._part.begin(blocked), self._part.end(blocked)
+        mask = builder.index(-self._schedule.tile[blocked])
+        if begin is self._lowering.zero:
+            return builder.map("bitwise_and", end, mask)
+        count = builder.map("subtract", end, begin)
+        return builder.map("add", begin, builder.map("bitwise_and", count, mask))
+
+    def _row_window(self) -> Window:
+        """The program's part of the kept axes; the reduced axes do not matter."""
+        tile, zero = self._schedule.tile, self._lowering.zero
+        reduced = set(self._axes)
+        return Window(
+            offsets=tuple(zero if axis in reduced else self._part.begin(axis) for axis in range(len(tile))),
+            shape=tuple(1 if axis in reduced else extent for axis, extent in enumerate(tile)),
+            checked=tuple(axis not in reduced and extent > 1 for axis, extent in enumerate(tile)),
+        )
+
+    def _window(self, index: dict[int, Value], tile: tuple[int, ...], is_tail: bool) -> Window:
+        blocked = self._schedule.blocked
+        row = self._row.window
+        return replace(
+            row,
+            offsets=tuple(index.get(axis, offset) for axis, offset in enumerate(row.offsets)),
+            shape=tuple(tile[axis] if axis in index else extent for axis, extent in enumerate(row.shape)),
+            checked=tuple(
+                is_tail and tile[axis] > 1 if axis == blocked else check for axis, check in enumerate(row.checked)
+            ),
+            ends={blocked: self._part.end(blocked)} if is_tail else {},
+        )
+
+    def _lower_pass(self, row: Pass) -> None:
+        keep = row.keep if self._schedule.kept_elements else ()
+        row = replace(row, keep=keep)
+        self._prepare_row_values(row)
+        for statement in keep:
+            self._allocate_kept(statement)
+        running = self._running_folds(row)
+        state = self._first_state(row, running)
+        outer = [axis for axis in self._axes if axis != self._schedule.blocked]
+        turn = _Turn(self, row, running)
+        state = self._nest(outer, {}, state, turn)
+        for number, group in enumerate(row.groups):
+            record(self._row, group, self._folded(group, state, number))
+        for statement in row.keep:
+            self._kept[statement] = self._allocated[statement]
+
+    def _prepare_row_values(self, row: Pass) -> None:
+        """Compute what does not vary along the reduced axes once, before the loops."""
+        lowering = self._lowering
+        available = {*self._row.known, *self._kept}
+        needed = closure(lowering.plan, row.targets, available)
+        self._row.compute(
+            number
+            for number in needed
+            if not lowering.analysis.full[number] and not isinstance(lowering.plan.statements[number], Fold)
+        )
+
+    def _allocate_kept(self, statement: int) -> None:
+        blocked = self._schedule.blocked
+        varies = self._lowering.analysis.varies[statement]
+        shape = tuple(
+            self._schedule.kept_elements if axis == blocked else extent if varies[axis] else 1
+            for axis, extent in enumerate(self._schedule.tile)
+        )
+        self._allocated[statement] = self._builder.allocate(self._lowering.dtype(statement), shape, f"kept{statement}")
+
+    def _running_folds(self, row: Pass) -> tuple[int, ...]:
+        plan = self._lowering.plan
+        available = {*self._row.known, *self._kept}
+        needed = closure(plan, row.targets, available)
+        return tuple(number for number in needed if isinstance(plan.statements[number], RunningFold))
+
+    def _first_state(self, row: Pass, running: tuple[int, ...]) -> _State:
+        main = tuple(self._fresh(group, self._schedule.tile) for group in row.groups)
+        tail = () if self._shares_accumulators else tuple(self._fresh(g, self._schedule.tail) for g in row.groups)
+        return _State(main, tail, tuple(self._row.first_carry(number) for number in running))
+
+    @property
+    def _shares_accumulators(self) -> bool:
+        """Whether tiles and what is left behind them are folded into the same accumulators."""
+        return not self._schedule.deferred or self._schedule.tile == self._schedule.tail
+
+    def _fresh(self, group: FoldGroup, tile: tuple[int, ...]) -> Blocks:
+        """Accumulators that nothing has been added to."""
+        varies = [self._lowering.analysis.varies[operand] for operand in group.operands]
+        blocked = self._schedule.blocked
+        shape = []
+        for axis, row in enumerate(self._lowering.plan.axes):
+            if row.reduced:
+                shape.append(tile[axis] if axis == blocked and self._schedule.deferred else 1)
+            else:
+                shape.append(tile[axis] if any(flags[axis] for flags in varies) else 1)
+        return identity(self._builder, group.combiner, self._lowering.fold_dtypes(group), tuple(shape))
+
+    def _nest(self, axes: list[int], index: dict[int, Value], state: _State, turn: "_Turn") -> _State:
+        """Loops over all reduced axes but the blocked one, then its own."""
+        if not axes:
+            return self._blocked_loops(index, state, turn)
+        first, *rest = axes
+        results = self._builder.loop(
+            self._part.begin(first),
+            self._part.end(first),
+            1,
+            state.flat(),
+            lambda number, *carried: self._nest(rest, {**index, first: number}, state.filled(carried), turn).flat(),
+            f"index{first}",
+        )
+        return state.filled(results)
+
+    def _blocked_loops(self, index: dict[int, Value], state: _State, turn: "_Turn") -> _State:
+        """The loop over full tiles, then one over what is left."""
+        blocked = self._schedule.blocked
+        begin, end = self._part.begin(blocked), self._part.end(blocked)
+        tile = self._schedule.tile[blocked]
+        if tile == 1:
+            return self._loop(begin, end, 1, state, lambda number, inner: turn.main({**index, blocked: number}, inner))
+        tail = state.tail
+        state = replace(state, tail=())
+        if self._schedule.steps > 1 and state.main:
+            state = self._two_levels(index, begin, self._full_end, state, turn)
+        else:
+            state = self._loop(
+                begin, self._full_end, tile, state, lambda number, inner: turn.main({**index, blocked: number}, inner)
+            )
+        main = state.main
+        if tail:
+            state = _State((), tail, state.running)
+        step = self._schedule.tail[blocked]
+        state = self._loop(
+            self._full_end, end, step, state, lambda number, inner: turn.tail({**index, blocked: number}, inner)
+        )
+        return replace(state, main=main) if tail else state
+
+    def _two_levels(self, index: dict[int, Value], begin: Value, full: Value, state: _State, turn: "_Turn") -> _State:
+        """Groups of tiles go into fresh accumulators, which are then added to the total: short chains of roundings."""
+        builder, blocked = self._builder, self._schedule.blocked
+        tile = self._schedule.tile[blocked]
+        stride = tile * self._schedule.steps
+        combiners = [group.combiner for group in turn.row.groups]
+
+        def group_of_tiles(first: Value, outer: _State) -> _State:
+            limit = builder.map("minimum", builder.map("add", first, builder.index(stride)), full)
+            fresh = replace(outer, main=tuple(self._fresh(group, self._schedule.tile) for group in turn.row.groups))
+            inner = self._loop(
+                first, limit, tile, fresh, lambda number, state: turn.main({**index, blocked: number}, state)
+            )
+            merged = tuple(
+                merge(builder, name, total, part)
+                for name, total, part in zip(combiners, outer.main, inner.main, strict=True)
+            )
+            return replace(inner, main=merged)
+
+        return self._loop(begin, full, stride, state, group_of_tiles)
+
+    def _loop(
+        self, begin: Value, end: Value, step: int, state: _State, body: Callable[[Value, _State], _State]
+    ) -> _State:
+        results = self._builder.loop(
+            begin, end, step, state.flat(), lambda number, *carried: body(number, state.filled(carried)).flat()
+        )
+        return state.filled(results)
+
+    def _folded(self, group: FoldGroup, state: _State, number: int) -> Blocks:
+        """What the accumulators of a fold come to."""
+        axes = range(self._lowering.rank)
+        result = reduce_axes(self._lowering, group, state.main[number], axes)
+        if not state.tail:
+            return result
+        rest = reduce_axes(self._lowering, group, state.tail[number], axes)
+        return merge(self._builder, group.combiner, result, rest)
+
+
+class _Turn:
+    """The body of the innermost loop."""
+
+    def __init__(self, rows: StreamingRows, row: Pass, running: tuple[int, ...]) -> None:
+        self._rows = rows
+        self._lowering = rows._lowering
+        self._running = running
+        self.row = row
+
+    def main(self, index: dict[int, Value], state: _State) -> _State:
+        """A full tile."""
+        accumulators, running = self._turn(index, self._lowering.schedule.tile, False, state.main, state.running)
+        return replace(state, main=accumulators, running=running)
+
+    def tail(self, index: dict[int, Value], state: _State) -> _State:
+        """A tile that may reach beyond the end."""
+        tile = self._lowering.schedule.tail
+        if not state.tail:
+            accumulators, running = self._turn(index, tile, True, state.main, state.running)
+            return replace(state, main=accumulators, running=running)
+        accumulators, running = self._turn(index, tile, True, state.tail, state.running)
+        return replace(state, tail=accumulators, running=running)
+
+    def _turn(
+        self,
+        index: dict[int, Value],
+        tile: tuple[int, ...],
+        is_tail: bool,
+        accumulators: tuple[Blocks, ...],
+        running: Blocks,
+    ) -> tuple[tuple[Blocks, ...], Blocks]:
+        rows, lowering = self._rows, self._lowering
+        window = rows._window(index, tile, is_tail)
+        blocked = lowering.schedule.blocked
+        offset = index[blocked]
+        if lowering.plan.axes[blocked].piece:
+            offset = lowering.builder.map("subtract", offset, rows._part.begin(blocked))
+        carries = dict(zip(self._running, running, strict=True))
+        values = Values(lowering, window, rows._row.known, rows._kept, offset, carries)
+        values.compute(self.row.targets)
+        folded = tuple(
+            self._accumulate(values, group, partial)
+            for group, partial in zip(self.row.groups, accumulators, strict=True)
+        )
+        for statement in self.row.keep:
+            buffer = rows._allocated[statement]
+            block = values.expanded(statement, values.shape_of(statement))
+            lowering.builder.store(buffer, values.kept_offsets(), block, (False,) * lowering.rank)
+        store_all(lowering, values, numbered(lowering, self.row.writes))
+        return folded, tuple(values.carries[number] for number in self._running)
+
+    def _accumulate(self, values: Values, group: FoldGroup, partial: Blocks) -> Blocks:
+        lowering = self._lowering
+        parts = values.fold_operands(group)
+        if not lowering.schedule.deferred:
+            parts = reduce_axes(lowering, group, parts, range(lowering.rank))
+        return merge(lowering.builder, group.combiner, partial, parts)
+
+
+def lower_rows(lowering: Lowering, part: ProgramPart) -> None:
+    """Loops over the reduced axes."""
+    StreamingRows(lowering, part).lower()

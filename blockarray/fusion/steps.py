@@ -1,0 +1,74 @@
+"""Steps in the making other than plain kernels: updates of a window, matrix products, copies."""
+
+from collections.abc import Sequence
+
+from blockarray.fusion.decisions import Decisions
+from blockarray.fusion.expansion import Expansion, Seed
+from blockarray.fusion.index_maps import Extents, Strides
+from blockarray.fusion.value_numbering import Graph
+
+# value number, offset, strides
+StridedValue = tuple[int, int, Strides]
+
+
+class UpdateStep(Expansion):
+    """A kernel that writes a window of an array that exists.
+
+    Attributes
+    ----------
+    base, number : int
+        The values before and after.
+    replaces_all : bool
+        Whether nothing of the base is left, so that it is not needed.
+    in_place : bool
+        Whether the kernel may write over the memory of the base: it reads no other elements there than those it writes.
+    """
+
+    def __init__(
+        self,
+        decisions: Decisions,
+        seeds: Sequence[Seed],
+        extents: Extents,
+        needs: frozenset[int],
+        base: int,
+        number: int,
+        replaces_all: bool,
+    ) -> None:
+        Expansion.__init__(self, decisions, seeds, extents, needs=needs)
+        self.base = base
+        self.number = number
+        self.replaces_all = replaces_all
+        self.in_place = True
+
+
+class ProductStep:
+    """A matrix product of two strided values."""
+
+    def __init__(self, graph: Graph, number: int, a: StridedValue, b: StridedValue) -> None:
+        self.number = number
+        self.a = a
+        self.b = b
+        self.sources = {a[0], b[0]}
+        self.reads = {one for one in self.sources if not graph.is_leaf(one)}
+
+    def targets(self) -> tuple[int, ...]:
+        """The product."""
+        return (self.number,)
+
+
+class CopyStep:
+    """A copy of a whole value: for one more result (the position of its recorded node), or for an update to write into."""
+
+    def __init__(self, graph: Graph, source: int, result: int | None, update: int | None = None) -> None:
+        self.source = source
+        self.result = result
+        self.update = update
+        self.sources = set() if graph.is_constant(source) else {source}
+        self.reads = set() if graph.is_leaf(source) else {source}
+
+    def targets(self) -> tuple[int, ...]:
+        """Nothing that another step reads by its number."""
+        return ()
+
+
+StepInMaking = Expansion | ProductStep | CopyStep

@@ -1,0 +1,174 @@
+"""Schedules for a machine whose programs have one lane and wide registers."""
+
+from math import prod
+
+from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from, power_of_two_to
+from codegen.target import Target
+
+# Tiles that go into a fresh accumulator before it is added to the total. A sum of n then has chains of about
+# n / (16 * tile) and 16 additions, short for the lengths that one program sums; NumPy's own leaves are chains of 16.
+STEPS = 16
+
+# A row this many registers long is held as a whole; beyond, the code for it would grow without getting faster.
+_WHOLE_REGISTERS = 4
+_REGISTERS_IN_FLIGHT = 8
+
+# Accumulators of a program that sums columns: they stay in the first cache beside the rows that stream through.
+_COLUMN_BYTES = 8192
+_ROWS_AT_A_TIME = 8
+
+# Rows of a tile that reads along one axis and writes along another: a cache line holds 16 4-byte elements.
+_TRANSPOSED_ROWS = 16
+
+
+def schedule_for_host(problem: Problem, target: Target) -> Schedule:
+    """Sizes for one program, in registers of the host."""
+    width = max(1, target.register_bits // problem.element_bits)
+    if not problem.reduced_axes:
+        return _elementwise(problem, width)
+    if not problem.reduced[-1]:
+        return _columns(problem, width)
+    tiles = [power_of_two_from(problem.extents[axis]) for axis in problem.reduced_axes]
+    if prod(tiles) <= _WHOLE_REGISTERS * width and not any(problem.pieces):
+        return _short_rows(problem, width)
+    return _long_rows(problem, width, target)
+
+
+def _host(
+    strategy: Strategy,
+    tile: list[int],
+    width: int,
+    reasons: list[str],
+    tail: list[int] | None = None,
+    blocked: int = -1,
+    deferred: bool = True,
+    steps: int = 1,
+    columns: int = 0,
+    kept_elements: int = 0,
+) -> Schedule:
+    ones = (1,) * len(tile)
+    return Schedule(
+        strategy=strategy,
+        tile=tuple(tile),
+        tail=tuple(tile if tail is None else tail),
+        lanes=ones,
+        run=ones,
+        register=width,
+        blocked=blocked,
+        deferred=deferred,
+        steps=steps,
+        width=columns,
+        kept_elements=kept_elements,
+        reasons=tuple(reasons),
+    )
+
+
+def _registers(cost: float) -> int:
+    """Registers of a tile: enough independent work to hide latencies, little enough code to compile soon."""
+    if cost <= 16:
+        return 4
+    return 2 if cost <= 64 else 1
+
+
+def _elementwise(problem: Problem, width: int) -> Schedule:
+    extents = problem.extents
+    registers = _registers(problem.cost)
+    tile = [1] * problem.rank
+    across = transposed_axis(problem)
+    if across is not None and extents[-1] > 1:
+        tile[-1] = min(width, power_of_two_from(extents[-1]))
+        tile[across] = min(_TRANSPOSED_ROWS, power_of_two_from(extents[across]))
+        return _host("whole", tile, width, [f"axis {across} is contiguous in one operand, the last axis in others"])
+    tile[-1] = min(registers * width, power_of_two_from(extents[-1]))
+    room = registers * width // tile[-1]
+    for axis in reversed(range(problem.rank - 1)):
+        tile[axis] = min(room, power_of_two_to(extents[axis]))
+        room //= tile[axis]
+    reason = f"{registers} registers of {width} for work of {problem.cost:g} additions a point"
+    return _host("whole", tile, width, [reason])
+
+
+def transposed_axis(problem: Problem) -> int | None:
+    """An outer axis along which an access is contiguous that is not along the last axis, by bytes; None if none is."""
+    weights: dict[int, int] = {}
+    for access in problem.accesses:
+        if abs(access.strides[-1]) <= 1:
+            continue
+        for axis, stride in enumerate(access.strides[:-1]):
+            if abs(stride) == 1 and problem.extents[axis] > 1:
+                weights[axis] = weights.get(axis, 0) + access.itemsize
+    return max(weights, key=lambda axis: weights[axis]) if weights else None
+
+
+def _short_rows(problem: Problem, width: int) -> Schedule:
+    tile = [power_of_two_from(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
+    held = prod(tile[:-1]) * max(1, tile[-1] // width)
+    room = power_of_two_to(max(1, min(_REGISTERS_IN_FLIGHT, 2 * _registers(problem.cost)) // held))
+    for axis in reversed(problem.kept_axes):
+        tile[axis] = min(room, power_of_two_to(problem.extents[axis]))
+        room //= tile[axis]
+    return _host("whole", tile, width, ["a row fits a few registers, several rows go together"])
+
+
+def _long_rows(problem: Problem, width: int, target: Target) -> Schedule:
+    blocked = problem.rank - 1
+    reach = problem.reach(blocked)
+    registers = _registers(problem.cost)
+    if registers == 4 and problem.folds == 1 and problem.passes == 1 and not problem.running:
+        registers = 8
+    while registers > 1 and registers * width > reach:
+        registers //= 2
+    tile, tail = [1] * problem.rank, [1] * problem.rank
+    tile[blocked] = registers * width
+    tail[blocked] = min(width, tile[blocked])
+    long = reach >= 2 * STEPS * tile[blocked]
+    reasons = [f"rows of {reach}, {registers} registers of {width} at a time"]
+    kept = 0
+    if problem.kept_bytes and len(problem.reduced_axes) == 1:
+        kept = _capacity(reach + tile[blocked])
+        if kept * problem.kept_bytes > target.shared_bytes:
+            kept = 0
+            reasons.append("rows are too long to keep what is needed again")
+        else:
+            reasons.append("costly values of a row are kept between passes")
+    return _host(
+        "streaming",
+        tile,
+        width,
+        reasons,
+        tail=tail,
+        blocked=blocked,
+        steps=STEPS if problem.sums and long else 1,
+        kept_elements=kept,
+    )
+
+
+def _capacity(elements: int) -> int:
+    """Few sizes, so that rows of many lengths share code."""
+    capacity = 1024
+    while capacity < elements:
+        capacity *= 4
+    return capacity
+
+
+def _columns(problem: Problem, width: int) -> Schedule:
+    blocked = problem.reduced_axes[-1]
+    inner = problem.extents[-1]
+    rows = min(_ROWS_AT_A_TIME, power_of_two_to(problem.reach(blocked)))
+    if problem.cost > 16:
+        rows = min(rows, 2)
+    tile, tail = [1] * problem.rank, [1] * problem.rank
+    wide = power_of_two_to(_COLUMN_BYTES * 8 // problem.element_bits)
+    if problem.passes == 1 and inner >= 16 * width and not problem.running:
+        tile[-1] = 2 * width if problem.cost <= 16 else width
+        tail[-1] = tile[-1]
+        tile[blocked] = rows
+        columns = min(wide, power_of_two_from(inner))
+        reason = f"{columns} accumulators in memory, {rows} rows at a time, each read in order"
+        return _host("columns", tile, width, [reason], tail, blocked, deferred=False, columns=columns)
+    tile[-1] = min(4 * width if problem.cost <= 64 else width, power_of_two_from(inner))
+    tail[-1] = tile[-1]
+    held = max(1, tile[-1] // width)
+    tile[blocked] = max(1, min(rows, 2 * _REGISTERS_IN_FLIGHT // held))
+    reason = f"{tile[-1]} columns in registers, {tile[blocked]} rows at a time"
+    return _host("streaming", tile, width, [reason], tail, blocked, deferred=False)

@@ -1,0 +1,194 @@
+"""Schedules for a machine whose programs have many lanes that each hold single elements."""
+
+from math import gcd, prod
+
+from codegen.schedules.host import STEPS, transposed_axis
+from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from, power_of_two_to
+from codegen.target import Target
+
+_LANES = 256
+_ACCESS_BYTES = 16
+_LONGEST_RUN = 8
+
+# Rows up to this length stay in the registers of one program: 16 elements for each of 1024 lanes.
+_WHOLE_ROW = 16384
+# A multiprocessor has to be given several programs before one more of them hides the latency of the others.
+_PROGRAMS_PER_CORE = 4
+
+
+def schedule_for_lanes(problem: Problem, target: Target) -> Schedule:
+    """Sizes for one program of many lanes."""
+    if not problem.reduced_axes:
+        return _elementwise(problem, target)
+    if not problem.reduced[-1]:
+        return _columns(problem, target)
+    tiles = [power_of_two_from(problem.extents[axis]) for axis in problem.reduced_axes]
+    longest = min(_WHOLE_ROW, 16 * target.max_lanes_per_program)
+    if prod(tiles) <= longest and not any(problem.pieces):
+        return _whole_rows(problem, target)
+    return _long_rows(problem, target)
+
+
+def longest_run(problem: Problem) -> int:
+    """Neighbours along the last axis that a lane can move at once, in every access that is contiguous there."""
+    contiguous = [access for access in problem.accesses if access.strides[-1] == 1]
+    if not contiguous:
+        return 1
+    run = min(_LONGEST_RUN, max(1, _ACCESS_BYTES // min(access.itemsize for access in contiguous)))
+    for access in contiguous:
+        outer = (stride for stride, extent in zip(access.strides[:-1], problem.extents) if extent > 1)
+        run = gcd(run, access.offset, *outer)
+    if problem.rank > 1 or problem.reduced[-1]:
+        run = gcd(run, problem.extents[-1])
+    return run
+
+
+def _spread(tile: list[int], run: int, lanes: int) -> tuple[int, ...]:
+    """Lanes along each axis: as many as the last axis has runs, what is left along the axes before it."""
+    spread = [1] * len(tile)
+    for axis in reversed(range(len(tile))):
+        held = run if axis == len(tile) - 1 else 1
+        spread[axis] = max(1, min(lanes, tile[axis] // held))
+        lanes //= spread[axis]
+    return tuple(spread)
+
+
+def _with_lanes(
+    strategy: Strategy,
+    tile: list[int],
+    lanes: tuple[int, ...],
+    run: int,
+    reasons: list[str],
+    blocked: int = -1,
+    steps: int = 1,
+) -> Schedule:
+    runs = (*(1,) * (len(tile) - 1), min(run, tile[-1]))
+    return Schedule(
+        strategy=strategy,
+        tile=tuple(tile),
+        tail=tuple(tile),
+        lanes=lanes,
+        run=runs,
+        blocked=blocked,
+        steps=steps,
+        reasons=tuple(reasons),
+    )
+
+
+def _fill(tile: list[int], problem: Problem, axes: tuple[int, ...], room: int) -> None:
+    """Widen the tile along `axes`, innermost first, until it has `room` times as many elements."""
+    for axis in reversed(axes):
+        tile[axis] = max(1, min(room, power_of_two_from(problem.extents[axis])))
+        room //= tile[axis]
+
+
+def _elementwise(problem: Problem, target: Target) -> Schedule:
+    run = longest_run(problem)
+    reads = sum(not access.written for access in problem.accesses)
+    repeats = 4 if reads <= 1 else 2
+    if problem.cost > 64:
+        repeats = 1
+    lanes = min(_LANES, target.max_lanes_per_program)
+    enough = target.cores * _PROGRAMS_PER_CORE
+    while repeats > 1 and problem.points < enough * lanes * run * repeats:
+        repeats //= 2
+    while run > 1 and problem.points < target.cores * lanes * run:
+        run //= 2
+    across = transposed_axis(problem)
+    tile = [1] * problem.rank
+    if across is not None and run == 1:
+        # A warp covers 8 elements along both axes: each side then moves whole sectors of 32 bytes.
+        tile[across], tile[-1] = 32, 32
+        spread = [1] * problem.rank
+        spread[across], spread[-1] = 8, lanes // 8
+        return _with_lanes("whole", tile, tuple(spread), 1, [f"axis {across} is contiguous in one operand"])
+    tile[-1] = min(lanes * run * repeats, power_of_two_from(problem.extents[-1]))
+    tile[-1] = max(tile[-1], run)
+    _fill(tile, problem, tuple(range(problem.rank - 1)), lanes * run * repeats // tile[-1])
+    if prod(tile) < target.lanes * run:
+        tile[-1] *= target.lanes * run // prod(tile)
+    spread = _spread(tile, run, lanes)
+    return _with_lanes("whole", tile, spread, run, [f"{run} neighbours and {repeats} accesses a lane"])
+
+
+def _row_lanes(row: int, run: int, target: Target) -> int:
+    """Lanes that share one row."""
+    if row <= 256:
+        wanted = target.lanes
+    elif row <= 1024:
+        wanted = 128
+    elif row <= 4096:
+        wanted = 256
+    else:
+        wanted = power_of_two_from(row) // 16
+    return max(1, min(wanted, row // run, target.max_lanes_per_program))
+
+
+def _whole_rows(problem: Problem, target: Target) -> Schedule:
+    run = longest_run(problem)
+    tile = [power_of_two_from(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
+    row = prod(tile)
+    run = min(run, tile[-1])
+    if problem.running:
+        run = min(run, 4)
+    sharing = _row_lanes(row, run, target)
+    spread = list(_spread(tile, run, sharing))
+    rows = max(1, 128 // prod(spread))
+    if row > 256:
+        rows = 1
+    _fill(tile, problem, problem.kept_axes, rows)
+    for axis in problem.kept_axes:
+        spread[axis] = tile[axis]
+    missing = target.lanes // prod(spread)
+    if missing > 1:
+        # A program has at least one warp: lanes without work of their own hold copies.
+        spread[0] *= missing
+        tile[0] *= missing
+    return _with_lanes("whole", tile, tuple(spread), run, [f"rows of at most {row} stay in registers"])
+
+
+def _long_rows(problem: Problem, target: Target) -> Schedule:
+    blocked = problem.rank - 1
+    run = longest_run(problem)
+    lanes = min(512, target.max_lanes_per_program)
+    repeats = 1 if problem.cost > 64 or problem.folds > 2 else 2
+    if problem.running:
+        run, lanes, repeats = min(run, 4), min(_LANES, lanes), 1
+    while lanes > target.lanes and lanes * run * repeats > power_of_two_from(problem.reach(blocked)):
+        lanes //= 2
+    tile = [1] * problem.rank
+    tile[blocked] = lanes * run * repeats
+    spread = _spread(tile, run, lanes)
+    long = problem.reach(blocked) >= 2 * STEPS * tile[blocked]
+    reason = f"rows of {problem.reach(blocked)} stream through, {tile[blocked]} elements at a time"
+    return _with_lanes("streaming", tile, spread, run, [reason], blocked, STEPS if problem.sums and long else 1)
+
+
+def _columns(problem: Problem, target: Target) -> Schedule:
+    blocked = problem.reduced_axes[-1]
+    run = min(longest_run(problem), power_of_two_from(problem.extents[-1]))
+    lanes = min(_LANES, target.max_lanes_per_program)
+    rows = power_of_two_from(problem.reach(blocked))
+    columns = max(1, min(target.lanes, power_of_two_from(problem.extents[-1]) // run))
+    row_lanes = min(lanes // columns, rows)
+    columns = min(lanes // row_lanes, max(1, power_of_two_from(problem.extents[-1]) // run))
+    if columns * row_lanes < target.lanes:
+        columns = target.lanes // row_lanes
+    repeats = 1 if problem.cost > 64 or problem.folds > 2 else 4
+    if run >= 4:
+        repeats = min(repeats, 2)
+    tile = [1] * problem.rank
+    tile[-1] = columns * run
+    tile[blocked] = min(row_lanes * repeats, max(rows, row_lanes))
+    spread = [1] * problem.rank
+    spread[-1], spread[blocked] = columns, row_lanes
+    reason = f"{tile[-1]} columns and {tile[blocked]} rows at a time"
+    return _with_lanes("streaming", tile, tuple(spread), run, [reason], blocked)
+
+
+def pieces_wanted(problem: Problem, target: Target) -> int:
+    """Programs that keep all multiprocessors busy."""
+    return target.cores * 2 * _PROGRAMS_PER_CORE
+
+
+__all__ = ["longest_run", "pieces_wanted", "power_of_two_to", "schedule_for_lanes"]

@@ -1,0 +1,211 @@
+"""Kernel plans evaluated with NumPy, point by point as they are defined, and run through the lowering on each target."""
+
+import ctypes
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from blockarray.fusion.lower import LoweredKernel, SlotConstant, SlotNumber, SlotPointer, lower
+from blockarray.fusion.lower_analysis import dtype_of
+from blockarray.fusion.plan import (
+    Apply,
+    Convert,
+    Fold,
+    KernelPlan,
+    Number,
+    Position,
+    Read,
+    RunningFold,
+    Take,
+)
+from codegen import dtypes
+from codegen.compiler import compile_kernel
+from codegen.scalar.numpy_core import evaluate
+from codegen.target import Target
+from codegen.targets.cpu.backend import CpuBackend
+
+HOST = CpuBackend(threads=1)
+Values = dict[int, "np.ndarray"]
+
+_ALIGNMENT = 64
+
+
+def aligned(array: np.ndarray) -> np.ndarray:
+    """A copy at an aligned address."""
+    raw = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    start = -raw.ctypes.data % _ALIGNMENT
+    copy = raw[start : start + array.nbytes].view(array.dtype)
+    copy[...] = array.reshape(-1)
+    return copy
+
+
+def evaluate_plan(plan: KernelPlan, memory: Values) -> Values:
+    """What the plan leaves in memory: values by number, flat; the given arrays are not changed.
+
+    Float folds are computed in float64, as the value that every order of additions approximates.
+    """
+    shape = tuple(axis.extent for axis in plan.axes)
+    grids = np.indices(shape, dtype=np.int64)
+    found: list[np.ndarray] = []
+    for statement in plan.statements:
+        found.append(_evaluate(plan, statement, found, memory, shape, grids))
+    result = {number: array.copy() for number, array in memory.items()}
+    for write in plan.writes:
+        dtype = dtype_of(plan.statements[write.value])
+        value = np.broadcast_to(found[write.value].astype(dtype.numpy, copy=False), shape)
+        places = np.full(shape, write.offset, np.int64)
+        varies = plan.varies()[write.value]
+        for k, (axis, stride) in enumerate(zip(plan.axes, write.strides, strict=True)):
+            by_piece = axis.piece and not varies[k]
+            places += (grids[k] // axis.piece if by_piece else grids[k]) * stride
+        result[write.target][places.reshape(-1)] = value.reshape(-1)
+    return result
+
+
+def _evaluate(
+    plan: KernelPlan,
+    statement: object,
+    found: list[np.ndarray],
+    memory: Values,
+    shape: tuple[int, ...],
+    grids: np.ndarray,
+) -> np.ndarray:
+    def places(offset: int, strides: tuple[int, ...]) -> np.ndarray:
+        total = np.full(shape, offset, np.int64)
+        for k, stride in enumerate(strides):
+            total += grids[k] * stride
+        return total
+
+    match statement:
+        case Read(source=source, offset=offset, strides=strides):
+            return memory[source][places(offset, strides)]
+        case Number(source=source):
+            return np.broadcast_to(memory[source][0], shape)
+        case Position(offset=offset, strides=strides):
+            return places(offset, strides)
+        case Apply(function=name, operands=operands, dtype=dtype):
+            return evaluate(name, *(found[k].astype(_narrow(plan, k), copy=False) for k in operands)).astype(dtype.numpy)
+        case Convert(operand=operand, dtype=dtype):
+            with np.errstate(all="ignore"):
+                return found[operand].astype(_narrow(plan, operand), copy=False).astype(dtype.numpy)
+        case Take(source=source, offset=offset, positions=positions, position_strides=steps, rest=rest):
+            total = places(offset, rest)
+            for k, step in zip(positions, steps, strict=True):
+                total = total + found[k] * step
+            return memory[source][total]
+        case Fold(combiner=name, operands=operands, output=output):
+            return _fold(plan, name, [found[k] for k in operands], output)
+        case RunningFold(combiner=name, operand=operand, before=before):
+            return _running(plan, name, found[operand], before, memory)
+    raise TypeError(statement)
+
+
+def _narrow(plan: KernelPlan, number: int) -> np.dtype:
+    return dtype_of(plan.statements[number]).numpy
+
+
+def _wide(array: np.ndarray) -> np.ndarray:
+    return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+
+def _pieces(plan: KernelPlan) -> list[tuple[slice, ...]]:
+    whole: list[tuple[slice, ...]] = [()]
+    for axis in plan.axes:
+        step = axis.piece or max(1, axis.extent)
+        parts = [slice(start, min(start + step, axis.extent)) for start in range(0, max(1, axis.extent), step)]
+        whole = [(*head, part) for head in whole for part in parts]
+    return whole
+
+
+def _fold(plan: KernelPlan, name: str, operands: list[np.ndarray], output: int) -> np.ndarray:
+    axes = tuple(k for k, axis in enumerate(plan.axes) if axis.reduced)
+    shape = np.broadcast_shapes(*(operand.shape for operand in operands))
+    result = np.empty(shape, np.int64 if output else _wide(operands[0]).dtype)
+    for part in _pieces(plan):
+        pieces = [np.broadcast_to(operand, shape)[part] for operand in operands]
+        if name in ("argmax", "argmin"):
+            result[part] = _first(name, pieces, axes, output)
+        else:
+            ufunc = getattr(np, name)
+            with np.errstate(all="ignore"):
+                result[part] = ufunc.reduce(_wide(pieces[0]), axis=axes, keepdims=True, dtype=_wide(pieces[0]).dtype)
+    return result
+
+
+def _first(name: str, pieces: list[np.ndarray], axes: tuple[int, ...], output: int) -> np.ndarray:
+    kept = [k for k in range(pieces[0].ndim) if k not in axes]
+    order = (*kept, *axes)
+    values = pieces[0].transpose(order)
+    flat = values.reshape(*values.shape[: len(kept)], -1)
+    positions = pieces[1].transpose(order).reshape(flat.shape)
+    chosen = getattr(np, name)(flat, axis=-1)[..., None]
+    taken = np.take_along_axis(positions if output else flat, chosen, -1)[..., 0]
+    for axis in axes:
+        taken = np.expand_dims(taken, axis)
+    return taken
+
+
+def _running(
+    plan: KernelPlan, name: str, operand: np.ndarray, before: Read | None, memory: Values
+) -> np.ndarray:
+    ufunc = getattr(np, name)
+    result = np.empty(operand.shape, _wide(operand).dtype)
+    for part in _pieces(plan):
+        with np.errstate(all="ignore"):
+            result[part] = ufunc.accumulate(_wide(operand[part]), axis=-1, dtype=result.dtype)
+        first = part[-1].start
+        if before is None or first == 0:
+            continue
+        previous = first // plan.axes[-1].piece - 1
+        grids = np.indices(operand.shape[:-1], dtype=np.int64)
+        place = before.offset + sum((g * s for g, s in zip(grids, before.strides, strict=False)), np.int64(0))
+        carried = memory[before.source][place + previous * before.strides[-1]]
+        result[part] = ufunc(carried[..., None], result[part])
+    return result
+
+
+@dataclass(frozen=True)
+class Launch:
+    """The slots of a launch and what keeps their memory alive."""
+
+    slots: "ctypes.Array[ctypes.c_char]"
+    memory: Values
+
+
+def slots_of(lowered: LoweredKernel, memory: Mapping[int, np.ndarray]) -> bytes:
+    """The launch's arguments, 8 bytes each."""
+    words = []
+    for argument in lowered.arguments:
+        match argument:
+            case SlotNumber(value=value):
+                words.append(struct.pack("<q", value))
+            case SlotPointer(value_number=number, byte_offset=offset):
+                words.append(struct.pack("<Q", memory[number].ctypes.data + offset))
+            case SlotConstant(value_number=number):
+                words.append(memory[number][:1].tobytes().ljust(8, b"\0"))
+    return b"".join(words)
+
+
+def run_on_host(plan: KernelPlan, memory: Values, backend: CpuBackend = HOST) -> Values:
+    """What the compiled plan leaves in memory."""
+    result = {number: aligned(array) for number, array in memory.items()}
+    for lowered in lower(plan, backend.target):
+        executable = compile_kernel(lowered.kernel, backend)
+        words = slots_of(lowered, result)
+        slots = ctypes.create_string_buffer(words, max(8, len(words)))
+        executable.launch(ctypes.addressof(slots), lowered.programs, parallel=False)
+    return result
+
+
+def float_like(memory: Values) -> Values:
+    """Halves as float32, for comparisons."""
+    return {n: a.astype(np.float32) if a.dtype == dtypes.bfloat16.numpy else a for n, a in memory.items()}
+
+
+def target_text(plan: KernelPlan, target: Target) -> str:
+    """The kernel's text."""
+    from codegen.ir.printer import print_kernel  # noqa: PLC0415
+
+    return "\n".join(print_kernel(lowered.kernel) for lowered in lower(plan, target))
