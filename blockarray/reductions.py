@@ -127,7 +127,7 @@ def reduce(
         if shape != node.shape:
             axes = normalized_axes(axis, len(shape)) if axis is None or not isinstance(axis, tuple) else axes
         node = where_node(mask, node, Constant(_identity(ufunc, working), working, node.device))
-    empty = any(node.shape[a] == 0 for a in axes)
+    empty = 0 in [node.shape[a] for a in axes]
     start = None
     if initial is None:
         start = None

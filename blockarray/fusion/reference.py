@@ -5,6 +5,7 @@ programs writes is found out.
 """
 
 from collections.abc import Sequence
+from itertools import product
 from math import prod
 
 import numpy as np
@@ -45,7 +46,7 @@ def run(
     take_over : bool
         Whether inherited memory is the leaf's own (as when nothing else can read it), or a copy of it.
     parts : int
-        In how many parts of its outermost kept axis a kernel is run.
+        In how many parts a kernel is run along each kept axis.
     backwards : bool
         Whether the parts run from the last to the first.
 
@@ -89,13 +90,13 @@ def _run_product(step: Product, memory: Memory) -> None:
 
 
 def _run_kernel(kernel: KernelPlan, memory: Memory, parts: int, backwards: bool) -> None:
-    extents = tuple(axis.extent for axis in kernel.axes)
-    outer = next((axis for axis, one in enumerate(kernel.axes) if not one.reduced and one.extent > 1), None)
-    starts = [tuple(np.arange(extent, dtype=np.int64) for extent in extents)]
-    if outer is not None:
-        pieces = np.array_split(starts[0][outer], min(parts, extents[outer]))
-        starts = [(*starts[0][:outer], piece, *starts[0][outer + 1 :]) for piece in pieces]
-    for points in reversed(starts) if backwards else starts:
+    pieces = []
+    for axis in kernel.axes:
+        along = np.arange(axis.extent, dtype=np.int64)
+        count = 1 if axis.reduced else max(min(parts, axis.extent), 1)
+        pieces.append(np.array_split(along, count))
+    programs = list(product(*pieces))
+    for points in reversed(programs) if backwards else programs:
         _run_part(kernel, memory, points)
 
 

@@ -8,7 +8,7 @@ arithmetic, rounded to the format.
 from dataclasses import dataclass
 
 from codegen.scalar.function import CoreFunctions, ScalarValue
-from codegen.scalar.polynomial import by_width, clamp, finish_with_sign_of, horner
+from codegen.scalar.polynomial import by_width, clamp, horner
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,8 @@ class ExponentialConstants:
         exp is 0 or infinite beyond these.
     lowest_minus_one : float
         exp - 1 is -1 below this.
+    linear : float
+        exp(x) - 1 is x to the last digit below this.
     exp : tuple of float
         Coefficients of (e**r - 1 - r) / r**2.
     exp_minus_one : tuple of float
@@ -49,6 +51,7 @@ class ExponentialConstants:
     lowest: float
     highest: float
     lowest_minus_one: float
+    linear: float
     exp: tuple[float, ...]
     exp_minus_one: tuple[float, ...]
     exp2: tuple[float, ...]
@@ -69,6 +72,7 @@ SINGLE = ExponentialConstants(
     lowest=-104.0,
     highest=89.0,
     lowest_minus_one=-18.0,
+    linear=2.0**-26,
     # error 2**-28.0
     exp=(0.4999999403953552, 0.1666652113199234, 0.04166838899254799, 0.00836874544620514, 0.0013814539415761828),
     # error 2**-28.4
@@ -103,6 +107,7 @@ DOUBLE = ExponentialConstants(
     lowest=-746.0,
     highest=710.0,
     lowest_minus_one=-40.0,
+    linear=2.0**-55,
     # error 2**-56.3
     exp=(
         0.5000000000000011,
@@ -236,4 +241,6 @@ def expm1(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     field = power_of_two_field(core, rounded, constants) + ((bias - 1) << constants.fraction_bits)
     half_power = core.from_bits(field, core.dtype(x))
     half_result = (rest * half_power + (half_power - 0.5)) + small * half_power
-    return finish_with_sign_of(core, half_result + half_result, x)
+    result = half_result + half_result
+    # half of a subnormal number would lose a bit, and zero would lose its sign
+    return core.where(core.apply("fabs", x) < constants.linear, x, result)

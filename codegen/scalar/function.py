@@ -430,8 +430,11 @@ class ScalarFunction:
         return None if self.identity is None else self.identity(dtype)
 
     def ulp_bound(self, dtype: DType) -> float:
-        """Largest error of a result of this float dtype. A rounded float32 result is at most 1 half unit off."""
-        bound = self.max_ulp if isinstance(self.max_ulp, (int, float)) else self.max_ulp.get(dtype.name)
-        if bound is None:
+        """Largest error of a result of this float dtype.
+
+        A half is a float32 result rounded once more: half a unit, and what the float32 error adds to that.
+        """
+        if dtype.is_half:
             bound = self.ulp_bound(dtypes.float32)
-        return min(bound, 1.0) if dtype.is_half else bound
+            return 0.5 + bound * 2.0**-12 if bound else 0.0
+        return self.max_ulp if isinstance(self.max_ulp, (int, float)) else self.max_ulp[dtype.name]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from codegen import dtypes
 from codegen.scalar.function import CoreFunctions, ScalarValue
-from codegen.scalar.polynomial import by_width, finish_with_sign_of, horner
+from codegen.scalar.polynomial import by_width, horner
 
 
 @dataclass(frozen=True)
@@ -196,4 +196,4 @@ def log1p(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     multiple = core.convert(exponent, dtype)
     small = (tail + multiple * constants.ln2[1]) - half_square
     result = at_the_edges(core, total, (f + small) + multiple * constants.ln2[0])
-    return finish_with_sign_of(core, result, x)
+    return core.where(x == 0, x, result)

@@ -25,8 +25,3 @@ def clamp(core: CoreFunctions, x: ScalarValue, low: float, high: float) -> Scala
     """`x` held between two constants; NaN stays. Two machine instructions (minps, maxps)."""
     below = core.where(x > high, core.constant(x, high), x)
     return core.where(below < low, core.constant(x, low), below)
-
-
-def finish_with_sign_of(core: CoreFunctions, result: ScalarValue, x: ScalarValue) -> ScalarValue:
-    """The result of an odd function, given right but for the sign, with the sign of its operand."""
-    return core.apply("copysign", result, x)

@@ -4,7 +4,7 @@ from math import prod
 
 from codegen.schedules.host import schedule_for_host
 from codegen.schedules.lanes import schedule_for_lanes
-from codegen.schedules.schedule import Problem, Schedule, power_of_two_from
+from codegen.schedules.schedule import Problem, Schedule, power_of_two_from, power_of_two_to
 from codegen.target import Target
 
 
@@ -27,14 +27,18 @@ def choose(problem: Problem, target: Target) -> Schedule:
     return schedule_for_lanes(problem, target)
 
 
-# A piece of a reduction on the host: large against the cost of starting a program, small against the work of a core,
-# and short enough that sums of it have short chains.
-_HOST_PIECE_BYTES = 256 * 1024
-_HOST_LEAST_BYTES = 128 * 1024
-_LANES_PIECE_BYTES = 64 * 1024
+# What one program reads of a piece: enough that its start and its partial result cost nothing beside it. The host's
+# upper bound keeps the chains of additions in one piece short, and lets threads share the work evenly.
+_HOST_LEAST_BYTES = 64 * 1024
+_HOST_MOST_BYTES = 256 * 1024
+_LANES_LEAST_BYTES = 64 * 1024
+
 _PROGRAMS_PER_HOST_CORE = 4
 _PROGRAMS_PER_MULTIPROCESSOR = 8
-_SHORTEST_COLUMN_PIECE = 64
+
+# Pieces are multiples of the tiles of all schedules along an axis that is not the last one.
+_SHORTEST_PIECE = 64
+_MOST_PIECES = 4096
 
 
 def piece_of(problem: Problem, axis: int, target: Target) -> int:
@@ -42,33 +46,20 @@ def piece_of(problem: Problem, axis: int, target: Target) -> int:
 
     Pieces are powers of two, so that few of them occur and arrays of many lengths share code.
     """
-    extent = problem.extents[axis]
-    others = max(1, problem.points // max(1, extent))
-    itemsize = max((access.itemsize for access in problem.accesses if not access.written), default=8)
-    nbytes = problem.points * itemsize
     on_host = target.lanes == 1
-    if nbytes < 2 * (_HOST_LEAST_BYTES if on_host else _LANES_PIECE_BYTES):
-        return 0
+    extent = problem.extents[axis]
+    itemsize = max((access.itemsize for access in problem.accesses if not access.written), default=8)
+    least_bytes = _HOST_LEAST_BYTES if on_host else _LANES_LEAST_BYTES
     programs = _programs_of_kept(problem, target)
     wanted = target.cores * (_PROGRAMS_PER_HOST_CORE if on_host else _PROGRAMS_PER_MULTIPROCESSOR)
-    if programs >= wanted // 2:
+    if programs >= wanted // 2 or problem.points * itemsize < 4 * least_bytes:
         return 0
-    least = (_HOST_PIECE_BYTES if on_host else _LANES_PIECE_BYTES) // itemsize
-    per_row = others if not problem.reduced[-1] else 1
-    piece = power_of_two_from(max(1, least // per_row))
-    pieces_for_all = max(1, -(-wanted // programs))
-    share = extent // pieces_for_all
+    bytes_per_index = max(1, problem.points * itemsize // (extent * programs))
+    least = power_of_two_from(-(-least_bytes // bytes_per_index))
+    piece = max(least, power_of_two_to(max(1, extent * programs // wanted)))
     if on_host:
-        smallest = power_of_two_from(max(1, _HOST_LEAST_BYTES // 2 // (itemsize * per_row)))
-        while piece > smallest and piece > share:
-            piece //= 2
-        while -(-extent // piece) > 4096:
-            piece *= 2
-    else:
-        while piece * 2 <= share:
-            piece *= 2
-    if not problem.reduced[-1] or axis != problem.rank - 1:
-        piece = max(piece, _SHORTEST_COLUMN_PIECE if problem.reduced[-1] is False else 1)
+        piece = min(piece, max(least, power_of_two_to(max(1, _HOST_MOST_BYTES // bytes_per_index))))
+    piece = max(piece, _SHORTEST_PIECE, power_of_two_from(-(-extent // _MOST_PIECES)))
     return piece if extent >= 2 * piece else 0
 
 

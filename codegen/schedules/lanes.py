@@ -3,7 +3,7 @@
 from math import gcd, prod
 
 from codegen.schedules.host import STEPS, transposed_axis
-from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from, power_of_two_to
+from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from
 from codegen.target import Target
 
 _LANES = 256
@@ -184,11 +184,3 @@ def _columns(problem: Problem, target: Target) -> Schedule:
     spread[-1], spread[blocked] = columns, row_lanes
     reason = f"{tile[-1]} columns and {tile[blocked]} rows at a time"
     return _with_lanes("streaming", tile, tuple(spread), run, [reason], blocked)
-
-
-def pieces_wanted(problem: Problem, target: Target) -> int:
-    """Programs that keep all multiprocessors busy."""
-    return target.cores * 2 * _PROGRAMS_PER_CORE
-
-
-__all__ = ["longest_run", "pieces_wanted", "power_of_two_to", "schedule_for_lanes"]

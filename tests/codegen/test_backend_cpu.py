@@ -17,6 +17,7 @@ from codegen.ir.types import BufferType
 from codegen.target import Target
 from codegen.targets import backend
 from codegen.targets.backend import count_slots
+from codegen.targets.cpu import threads
 from codegen.targets.cpu.backend import CpuBackend
 from codegen.targets.cpu.description import describe_host, host_target
 from codegen.targets.cpu.memory import HUGE_PAGE, HostAllocator
@@ -42,6 +43,29 @@ leave:
   ret void
 }
 """
+
+# Takes some milliseconds for each program, then counts like the one above.
+SLOW = (
+    COUNT.replace("@count", "@slow")
+    .replace(
+        """  %element =""",
+        """  br label %think
+think:
+  %turn = phi i64 [0, %loop], [%turned, %think]
+  %x = phi double [1.0, %loop], [%y, %think]
+  %y = fdiv double 3.0, %x
+  %turned = add i64 %turn, 1
+  %again = icmp slt i64 %turned, 1000000
+  br i1 %again, label %think, label %count
+count:
+  %odd = fcmp olt double %y, 0.0
+  %extra = zext i1 %odd to i64
+  %element =""",
+    )
+    .replace("add i64 %old, 1", "add i64 %old, %one")
+    .replace("  %new =", "  %one = sub i64 1, %extra\n  %new =")
+    .replace("[%next, %loop]", "[%next, %count]")
+)
 
 FILL = """
 declare ptr @memset(ptr, i32, i64)
@@ -335,10 +359,10 @@ def test_many_threads_launch_at_once(threaded, count_code):
             run(size)
         results.append(counts)
 
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
+    launching = [threading.Thread(target=work) for _ in range(4)]
+    for thread in launching:
         thread.start()
-    for thread in threads:
+    for thread in launching:
         thread.join(60)
     assert len(results) == 4
     assert all((counts == rounds).all() for counts in results)
@@ -366,6 +390,34 @@ def test_number_of_threads_is_checked():
 def test_number_of_threads_comes_from_the_environment(monkeypatch):
     monkeypatch.setenv("BLOCKARRAY_THREADS", "3")
     assert CpuBackend().threads == 3
+
+
+@pytest.mark.parametrize("programs", [1, 2, 3, 7])
+def test_few_long_programs(threaded, programs):
+    code = object_code(SLOW, host_target())
+    counts = np.zeros(programs, np.int64)
+    slots = np.array([counts.ctypes.data], np.int64)
+    threaded.load(code, "slow", kernel_called("slow")).launch(slots.ctypes.data, programs)
+    assert (counts == 1).all()
+
+
+def test_an_interrupt_waits_for_the_helpers(monkeypatch):
+    class Busy:
+        looks = 0
+
+        @property
+        def inside(self):
+            self.looks += 1
+            return self.looks < 5
+
+    def interrupted(seconds):
+        raise KeyboardInterrupt
+
+    board = Busy()
+    monkeypatch.setattr(threads.time, "sleep", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        threads._wait_for_helpers(board)
+    assert board.looks == 5
 
 
 # --- forks

@@ -122,8 +122,8 @@ def test_error_of_binary_row(row: ScalarFunction, dtype: DType) -> None:
         left, right = np.concatenate([left, more]), np.concatenate([right, exponents])
     scale = None
     if row.name.startswith("logaddexp"):
-        scale = np.maximum(np.abs(left), np.abs(right))
-        scale = np.where(np.isfinite(scale.astype(np.float64)), scale, scale.dtype.type(0))
+        scale = np.fmax(np.abs(left), np.abs(right))
+        scale = np.where(np.isfinite(scale), scale, scale.dtype.type(0))
     assert_within_bound(row, (left, right), scale)
     few = special_values(dtype)
     with np.errstate(all="ignore"):
@@ -149,7 +149,7 @@ def test_huge_arguments(name: str) -> None:
     # the float64 that comes closest to a multiple of pi/2 (J.-M. Muller, "Elementary Functions", 2006, section 11.2.2)
     x[:2] = 6381956970095103 * 2.0**797, -6381956970095103 * 2.0**797
     assert_within_bound(TABLE[name], (x,))
-    assert_within_bound(TABLE[name], (x[x < 1e38].astype(np.float32),))
+    assert_within_bound(TABLE[name], (x[np.abs(x) < 1e38].astype(np.float32),))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -177,7 +177,9 @@ def test_results_stay_in_their_range() -> None:
     assert (evaluate("cosh", x) >= 1).all()
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "arctan", "cbrt"])
+@pytest.mark.parametrize(
+    "name", ["exp", "expm1", "log", "log1p", "sin", "tan", "sinh", "tanh", "arctan", "arcsinh", "arctanh", "cbrt"]
+)
 def test_subnormal_operands_and_results(name: str) -> None:
     for dtype in (dtypes.float32, dtypes.float64):
         if dtype is dtypes.float64 and not EXTENDED_PRECISION:
