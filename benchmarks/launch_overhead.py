@@ -12,8 +12,8 @@ from codegen.ir.layout import Layout
 from codegen.targets import backend
 from codegen.targets.backend import Backend
 from codegen.targets.nvptx.backend import NvptxBackend
-from codegen.targets.nvptx.driver import driver, library
-from codegen.targets.nvptx.launch import LaunchFunction, parameter_pointers
+from codegen.targets.nvptx.driver import driver
+from codegen.targets.nvptx.launch import parameter_pointers
 
 SLOTS = 8
 LAUNCHES = 500
@@ -54,15 +54,23 @@ def gpu_candidates(device: NvptxBackend, slots: np.ndarray) -> dict[str, Work]:
     bindings = driver().bindings
     pointers = parameter_pointers(slots.ctypes.data, SLOTS)
     address = ctypes.addressof(pointers)
-    function, stream = bindings.CUfunction(launcher.function), bindings.CUstream(device.stream)
-    cuda = library()
-    assert cuda is not None
-    plain = LaunchFunction(ctypes.cast(cuda.cuLaunchKernel, ctypes.c_void_p).value or 0)
-    handle, queue = launcher.function, device.stream
+    function, stream = launcher.function, bindings.CUstream(device.stream)
+    number = ctypes.c_uint
+    types = (ctypes.c_void_p, *[number] * 7, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+    foreign = ctypes.CFUNCTYPE(ctypes.c_int, *types)(("cuLaunchKernel", ctypes.CDLL("libcuda.so.1")))
+    handle, queue = int(function), device.stream  # type: ignore[call-overload]
+    handle_argument, queue_argument = ctypes.c_void_p(handle), ctypes.c_void_p(queue)
+    one, lanes, none = number(1), number(128), number(0)
     return {
         "bound launch": repeated(lambda: bound(1)),
         "cuda-python": repeated(lambda: bindings.cuLaunchKernel(function, 1, 1, 1, 128, 1, 1, 0, stream, address, 0)),
-        "ctypes, plain numbers": repeated(lambda: plain(handle, 1, 1, 1, 128, 1, 1, 0, queue, pointers, None)),
+        "cuda-python, handles as numbers": repeated(
+            lambda: bindings.cuLaunchKernel(handle, 1, 1, 1, 128, 1, 1, 0, queue, address, 0)
+        ),
+        "ctypes, prepared arguments": repeated(
+            lambda: foreign(handle_argument, one, one, one, lanes, one, one, none, queue_argument, pointers, None)
+        ),
+        "ctypes, plain numbers": repeated(lambda: foreign(handle, 1, 1, 1, 128, 1, 1, 0, queue, pointers, None)),
     }
 
 

@@ -89,6 +89,10 @@ def run(benchmark: str, description: str | None, rows: Sequence[Row]) -> None:
             continue
         own = compare({"blockarray": fused}, options.rounds, clock=device_clock(device))["blockarray"]
         report.add(
-            row.name, milliseconds=own.median * 1e3, spread=own.spread, of_copy=moved / own.median / bandwidth, kernels=kernels
+            row.name,
+            milliseconds=own.median * 1e3,
+            spread=own.spread,
+            of_copy=moved / own.median / bandwidth,
+            kernels=kernels,
         )
     report.write()

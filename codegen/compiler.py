@@ -151,7 +151,7 @@ class _Memory:
 
 _memory = _Memory()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_memory.after_fork)
+    os.register_at_fork(after_in_child=lambda: _memory.after_fork())
 
 
 def compile_kernel(kernel: Kernel, backend: Backend) -> Executable:

@@ -3,11 +3,10 @@
 import threading
 import weakref
 
-from blockarray.execution.constants import encode
 from blockarray.execution.memory import Buffer
 from blockarray.execution.plan_cache import CompiledPlan, Launch, find_plan
 from blockarray.execution.statistics import run as statistics
-from blockarray.graph.nodes import Constant, Node, Source, Update
+from blockarray.graph.nodes import Node, Source, Update
 from blockarray.graph.recording import Recording, linearize
 from codegen.targets.backend import Memory
 
@@ -25,9 +24,14 @@ def evaluate_nodes(*nodes: Node) -> None:
     replaces when nothing reads that any more.
     """
     with lock:
-        roots = tuple(dict.fromkeys(node for node in nodes if not node.is_leaf))
-        if not roots:
-            return
+        if len(nodes) == 1:
+            if not nodes[0].depth:
+                return
+            roots = nodes
+        else:
+            roots = tuple(dict.fromkeys(node for node in nodes if node.depth))
+            if not roots:
+                return
         recording = linearize(roots)
         if recording.has_updates:
             updates = [weakref.ref(node) for node in recording.nodes if type(node) is Update and node.buffer is None]
@@ -37,33 +41,34 @@ def evaluate_nodes(*nodes: Node) -> None:
                 if update is not None and update.buffer is None:
                     _evaluate_alone(update)
                     del update
-            roots = tuple(node for node in roots if not node.is_leaf)
+            roots = tuple(node for node in roots if node.depth)
             if not roots:
                 return
             recording = linearize(roots)
-        recording = _with_kept_values(recording)
-        device = recording.roots[0].device
-        plan = find_plan(recording, device)
-        _run(plan, recording.roots, list(recording.leaves))
+        if recording.computed_before:
+            recording = _with_kept_values(recording)
+        for node in recording.nodes:
+            node.recomputed += 1
+        plan = find_plan(recording, roots[0].device)
+        _run(plan, recording.roots, recording.leaves)
 
 
 def _evaluate_alone(update: Update) -> None:
     recording = linearize((update,))
     plan = find_plan(recording, update.device)
-    leaves = list(recording.leaves)
+    leaves = recording.leaves
     del recording
     _run(plan, (update,), leaves)
 
 
 def _with_kept_values(recording: Recording) -> Recording:
-    """Add the nodes that are worth storing because an earlier evaluation computed them and threw the value away."""
-    kept = []
+    """Add the nodes that an earlier evaluation computed without keeping the value: it is stored this time."""
     roots = recording.roots
-    for node in recording.nodes:
-        if not node.is_leaf and node not in roots:
-            if node.recomputed >= _RECOMPUTATIONS and node.inputs and node.worth_keeping:
-                kept.append(node)
-            node.recomputed += 1
+    kept = [
+        node
+        for node in recording.nodes
+        if node.recomputed >= _RECOMPUTATIONS and node.depth and node.worth_keeping and node not in roots
+    ]
     return linearize((*kept, *roots)) if kept else recording
 
 
@@ -72,14 +77,14 @@ def _run(plan: CompiledPlan, roots: tuple[Node, ...], leaves: list[Node]) -> Non
     device = roots[0].device
     memories: list[Memory | None] = [None] * plan.value_count
     addresses = [0] * plan.value_count
-    constants: dict[int, int] = {}
     for number, position in plan.leaf_numbers:
-        leaf = leaves[position]
-        if leaf.buffer is not None:
-            memories[number] = leaf.buffer.memory
-            addresses[number] = leaf.buffer.address
-        elif isinstance(leaf, Constant):
-            constants[number] = encode(leaf.value, leaf.dtype)
+        buffer = leaves[position].buffer
+        memories[number] = buffer.memory  # type: ignore[union-attr]  # these leaves are evaluated
+        addresses[number] = buffer.address  # type: ignore[union-attr]
+    for step in plan.steps:
+        if step.constants:
+            for put, slot, position in step.constants:
+                put(slot, leaves[position].value)  # type: ignore[attr-defined]  # these leaves are constants
     buffers: list[tuple[Node, Buffer]] = []
     for value in plan.fresh:
         memory = device.allocate(value.nbytes)
@@ -89,7 +94,6 @@ def _run(plan: CompiledPlan, roots: tuple[Node, ...], leaves: list[Node]) -> Non
             buffers.append((roots[value.result], Buffer(memory, value.token)))
     restore: list[tuple[Node, Source]] = []
     if plan.inherited:
-        del leaf
         for taken in plan.inherited:
             root = roots[taken.result]
             base, replacement = root.inputs
@@ -114,8 +118,6 @@ def _run(plan: CompiledPlan, roots: tuple[Node, ...], leaves: list[Node]) -> Non
             slots = step.slots
             for position, number, offset in step.pointers:
                 slots[position] = addresses[number] + offset
-            for position, number in step.constants:
-                slots[position] = constants[number]
             step.run(step.programs, step.parallel)
         else:
             step.run(memories)

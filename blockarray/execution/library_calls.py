@@ -14,10 +14,11 @@ from codegen.targets.backend import Backend, Memory
 class ProductCall:
     """A matrix product on the host, with both operands and the target as views of buffers."""
 
-    __slots__ = ("product",)
+    __slots__ = ("product", "constants")
 
     def __init__(self, product: Product) -> None:
         self.product = product
+        self.constants = ()
 
     def run(self, memories: Sequence[Memory]) -> None:
         """Compute the product; `memories` are the values of the plan."""

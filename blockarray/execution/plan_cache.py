@@ -2,10 +2,11 @@
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+from blockarray.execution.constants import NumberSlots, SetNumber
 from blockarray.execution.library_calls import ProductCall, bind_product
 from blockarray.execution.memory import buffer_token
 from blockarray.execution.statistics import run as statistics
@@ -17,6 +18,7 @@ from blockarray.fusion.split import split
 from blockarray.graph.nodes import Node
 from blockarray.graph.recording import Recording
 from codegen.compiler import Executable, compile_kernel
+from codegen.dtypes import DType
 from codegen.targets.backend import Backend, BoundLaunch
 
 _KEPT_PLANS = 4096
@@ -27,11 +29,15 @@ class Launch:
 
     __slots__ = ("run", "slots", "pointers", "constants", "programs", "parallel", "executable")
 
-    def __init__(self, lowered: LoweredKernel, executable: Executable) -> None:
+    def __init__(
+        self, lowered: LoweredKernel, executable: Executable, constants: Mapping[int, tuple[DType, int]]
+    ) -> None:
         arguments = lowered.arguments
-        self.slots = (ctypes.c_int64 * max(len(arguments), 1))()
+        count = max(len(arguments), 1)
+        self.slots = (ctypes.c_int64 * count)()
         self.pointers: list[tuple[int, int, int]] = []
-        self.constants: list[tuple[int, int]] = []
+        self.constants: list[tuple[SetNumber, int, int]] = []
+        number_slots = NumberSlots(self.slots, count)
         for position, argument in enumerate(arguments):
             match argument:
                 case SlotNumber(value=value):
@@ -39,7 +45,8 @@ class Launch:
                 case SlotPointer(value_number=number, byte_offset=offset):
                     self.pointers.append((position, number, offset))
                 case SlotConstant(value_number=number):
-                    self.constants.append((position, number))
+                    dtype, leaf = constants[number]
+                    self.constants.append((*number_slots.setter(dtype, position), leaf))
         self.programs = lowered.programs
         self.parallel = lowered.parallel
         self.executable = executable
@@ -48,7 +55,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class FreshValue:
-    """Memory to allocate: bytes, and the result (position in the roots) it becomes, with that buffer's token."""
+    """Memory to allocate: bytes, and the result (position in the roots, or None) it becomes, with that buffer's token."""
 
     number: int
     nbytes: int
@@ -105,7 +112,13 @@ class CompiledPlan:
                     nbytes = max(elements * dtype.itemsize, 1)
                     token = _token_of(recording.nodes[result], device)
                     self.inherited.append(InheritedValue(number, position, nbytes, roots[result], token))
-        self.steps = _prepare_steps(plan, device)
+        constants = {
+            number: (recording.leaves[position].dtype, position)
+            for number, position in self.leaf_numbers
+            if recording.leaves[position].buffer is None
+        }
+        self.leaf_numbers = [(number, position) for number, position in self.leaf_numbers if number not in constants]
+        self.steps = _prepare_steps(plan, device, constants)
         self.explanation: Explanation = explain_plan(plan, recording)
         self.kernels = len(self.steps)
         self.bytes_read = sum(kernel.bytes_read for kernel in self.explanation.kernels)
@@ -127,21 +140,23 @@ def _is_array_of_its_own(node: Node) -> bool:
     return not node.is_leaf and node.describe().split()[0] not in ("view", "iota")
 
 
-def _prepare_steps(plan: GraphPlan, device: Backend) -> list["Launch | ProductCall"]:
+def _prepare_steps(
+    plan: GraphPlan, device: Backend, constants: Mapping[int, tuple[DType, int]]
+) -> list["Launch | ProductCall"]:
     prepared: list[Callable[[], list[Launch | ProductCall]]] = []
     for step in plan.steps:
         if isinstance(step, KernelPlan):
-            prepared.append(lambda step=step: [_launch(one, device) for one in lower(step, device.target)])
+            prepared.append(
+                lambda step=step: [
+                    Launch(one, compile_kernel(one.kernel, device), constants) for one in lower(step, device.target)
+                ]
+            )
         else:
             prepared.append(lambda step=step: [bind_product(step, device)])
     if len(prepared) <= 1:
         return [one for make in prepared for one in make()]
     with ThreadPoolExecutor(min(len(prepared), max(device.target.cores, 1))) as pool:
         return [one for many in pool.map(lambda make: make(), prepared) for one in many]
-
-
-def _launch(lowered: LoweredKernel, device: Backend) -> Launch:
-    return Launch(lowered, compile_kernel(lowered.kernel, device))
 
 
 _plans: OrderedDict[tuple[str, tuple[int, ...]], CompiledPlan] = OrderedDict()

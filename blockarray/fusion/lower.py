@@ -26,7 +26,7 @@ from codegen.schedules.schedule import Access, Problem, Schedule
 from codegen.target import Target
 
 # Less work than this is done sooner by the calling thread than it is handed to others.
-_PARALLEL_WORK = 1 << 17
+_PARALLEL_WORK = 1 << 20
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,14 @@ class Node:
     shape : tuple of int
     dtype : DType
     token : int
-        What is computed, without the inputs (see `token`).
+        What is computed, without the inputs (see `token`); once evaluated, what a plan must know of the buffer.
     device : Backend
         Where it is, or will be computed.
     buffer : Buffer or None
         The row-major value, once evaluated.
     depth, weight : int
         Longest chain and number of pending nodes below (shared ones counted again): they bound what may stay unevaluated.
+        0 for evaluated nodes and constants, the leaves of every recording.
     recomputed : int
         Evaluations that computed this node without keeping its value.
     code, instruction : CodeType or None, int
@@ -144,6 +145,7 @@ class Node:
     def settle(self, buffer: "Buffer") -> None:
         """Take the computed value and let the inputs go."""
         self.buffer = buffer
+        self.token = buffer.token
         self.inputs = ()
         self.depth = 0
         self.weight = 0

@@ -55,7 +55,9 @@ def fold(name: str, value: Array, axes: tuple[int, ...], output: int) -> Array:
         return _fold_with_position(name, value, axes, output)
     row = TABLE.get(name)
     if row is None or row.numpy_name is None:
-        raise ValueError(f"fold: {name!r} is no function that NumPy can reduce with; expected an associative ufunc's name")
+        raise ValueError(
+            f"fold: {name!r} is no function that NumPy can reduce with; expected an associative ufunc's name"
+        )
     with np.errstate(all="ignore"):
         ufunc = getattr(np, row.numpy_name)
         if ufunc.identity is None and any(value.shape[axis] == 0 for axis in axes):

@@ -1,5 +1,6 @@
 """From the text of a module to machine code: parse, check, optimise, emit."""
 
+import os
 import re
 import struct
 import threading
@@ -38,7 +39,11 @@ BY_FUNCTION = {
 }
 """Intrinsics that a target turns into instructions if it has the function."""
 
-_lock = threading.Lock()
+# llvmlite lets one thread at a time into LLVM. Our own lock around it is free outside of calls, so that a fork can wait
+# for it: a child would wait for ever for a thread that it does not have.
+_lock = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 _machines: dict[tuple[str, str, str], llvm.TargetMachine] = {}
 _ready = False
 
@@ -67,36 +72,42 @@ class Module:
         self._target = target
         self._kernel = kernel
         self._machine = machine_for(target)
-        self._module = _parse(text, kernel)
-        self._module.data_layout = str(self._machine.target_data)
+        with _lock:
+            self._module = _parse(text, kernel)
+            self._module.data_layout = str(self._machine.target_data)
 
     def verify(self) -> None:
         """Let LLVM check the module."""
         try:
-            self._module.verify()
+            with _lock:
+                self._module.verify()
         except RuntimeError as error:
             raise InternalCompilerError(f"llvm: the module of kernel {self._kernel} is not valid: {error}") from error
 
     def optimize(self) -> None:
         """Run the passes."""
-        options = llvm.create_pipeline_tuning_options(speed_level=2)
-        builder = llvm.create_pass_builder(self._machine, options)
-        manager = llvm.create_new_module_pass_manager()
-        for name in PASSES:
-            getattr(manager, f"add_{name}_pass")()
-        manager.run(self._module, builder)
+        with _lock:
+            options = llvm.create_pipeline_tuning_options(speed_level=2)
+            builder = llvm.create_pass_builder(self._machine, options)
+            manager = llvm.create_new_module_pass_manager()
+            for name in PASSES:
+                getattr(manager, f"add_{name}_pass")()
+            manager.run(self._module, builder)
 
     def text(self) -> str:
         """The module as it is now."""
-        return str(self._module)
+        with _lock:
+            return str(self._module)
 
     def assembly(self) -> str:
         """Assembly of the host, or PTX."""
-        return self._machine.emit_assembly(self._module)
+        with _lock:
+            return self._machine.emit_assembly(self._module)
 
     def object_code(self) -> bytes:
         """An object file that refers to nothing but itself and the target's libraries."""
-        binary = self._machine.emit_object(self._module)
+        with _lock:
+            binary = self._machine.emit_object(self._module)
         unknown = sorted(set(undefined_symbols(binary)) - self._target.libraries)
         if unknown:
             raise InternalCompilerError(

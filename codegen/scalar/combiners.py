@@ -83,9 +83,9 @@ def _welford(core: CoreFunctions, left: Values, right: Values) -> Values:
     share = right_count / core.where(count == 0, core.constant(count, 1), count)
     difference = right_mean - left_mean
     shifted = left_mean + difference * share
-    finite = (difference - difference) == 0
-    mean = core.where(finite, shifted, left_mean + right_mean)
-    squares = left_squares + right_squares + difference * difference * (left_count * share)
+    zero_or_nan = difference - difference
+    mean = core.where(zero_or_nan == 0, shifted, left_mean + right_mean)
+    squares = left_squares + right_squares + difference * difference * (left_count * share) + zero_or_nan
     return mean, squares, count
 
 

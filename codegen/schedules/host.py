@@ -2,7 +2,7 @@
 
 from math import prod
 
-from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from, power_of_two_to
+from codegen.schedules.schedule import Problem, Schedule, Strategy, padded, power_of_two_from, power_of_two_to
 from codegen.target import Target
 
 # Tiles that go into a fresh accumulator before it is added to the total. A sum of n then has chains of about
@@ -28,7 +28,7 @@ def schedule_for_host(problem: Problem, target: Target) -> Schedule:
         return _elementwise(problem, width)
     if not problem.reduced[-1]:
         return _columns(problem, width)
-    tiles = [power_of_two_from(problem.extents[axis]) for axis in problem.reduced_axes]
+    tiles = [padded(problem.extents[axis]) for axis in problem.reduced_axes]
     if prod(tiles) <= _WHOLE_REGISTERS * width and not any(problem.pieces):
         return _short_rows(problem, width)
     return _long_rows(problem, width, target)
@@ -101,7 +101,7 @@ def transposed_axis(problem: Problem) -> int | None:
 
 
 def _short_rows(problem: Problem, width: int) -> Schedule:
-    tile = [power_of_two_from(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
+    tile = [padded(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
     held = prod(tile[:-1]) * max(1, tile[-1] // width)
     room = power_of_two_to(max(1, min(_REGISTERS_IN_FLIGHT, 2 * _registers(problem.cost)) // held))
     for axis in reversed(problem.kept_axes):

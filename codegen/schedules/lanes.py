@@ -3,7 +3,7 @@
 from math import gcd, prod
 
 from codegen.schedules.host import STEPS, transposed_axis
-from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from
+from codegen.schedules.schedule import Problem, Schedule, Strategy, padded, power_of_two_from
 from codegen.target import Target
 
 _LANES = 256
@@ -22,7 +22,7 @@ def schedule_for_lanes(problem: Problem, target: Target) -> Schedule:
         return _elementwise(problem, target)
     if not problem.reduced[-1]:
         return _columns(problem, target)
-    tiles = [power_of_two_from(problem.extents[axis]) for axis in problem.reduced_axes]
+    tiles = [padded(problem.extents[axis]) for axis in problem.reduced_axes]
     longest = min(_WHOLE_ROW, 16 * target.max_lanes_per_program)
     if prod(tiles) <= longest and not any(problem.pieces):
         return _whole_rows(problem, target)
@@ -126,7 +126,7 @@ def _row_lanes(row: int, run: int, target: Target) -> int:
 
 def _whole_rows(problem: Problem, target: Target) -> Schedule:
     run = longest_run(problem)
-    tile = [power_of_two_from(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
+    tile = [padded(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
     row = prod(tile)
     run = min(run, tile[-1])
     if problem.running:

@@ -170,3 +170,8 @@ def power_of_two_from(number: int) -> int:
 def power_of_two_to(number: int) -> int:
     """The largest power of two that is not above `number`, which is at least 1."""
     return 1 << (max(1, number).bit_length() - 1)
+
+
+def padded(extent: int) -> int:
+    """The tile that holds a whole reduced axis; above 1, so that a mask tells whether there is any element."""
+    return max(2, power_of_two_from(extent))

@@ -3,9 +3,10 @@
 import ctypes
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
+from emitted import ptx_of
+from ptx_machine import Machine, Memory
 
 from blockarray.fusion.lower import LoweredKernel, SlotConstant, SlotNumber, SlotPointer, lower
 from blockarray.fusion.lower_analysis import dtype_of
@@ -20,8 +21,8 @@ from blockarray.fusion.plan import (
     RunningFold,
     Take,
 )
-from codegen import dtypes
 from codegen.compiler import compile_kernel
+from codegen.passes import pipeline
 from codegen.scalar.numpy_core import evaluate
 from codegen.target import Target
 from codegen.targets.cpu.backend import CpuBackend
@@ -54,9 +55,12 @@ def evaluate_plan(plan: KernelPlan, memory: Values) -> Values:
     result = {number: array.copy() for number, array in memory.items()}
     for write in plan.writes:
         dtype = dtype_of(plan.statements[write.value])
-        value = np.broadcast_to(found[write.value].astype(dtype.numpy, copy=False), shape)
-        places = np.full(shape, write.offset, np.int64)
         varies = plan.varies()[write.value]
+        once = tuple(axis.reduced and not axis.piece and write.strides[k] == 0 for k, axis in enumerate(plan.axes))
+        stored = tuple(1 if flag else extent for flag, extent in zip(once, shape, strict=True))
+        grids = np.indices(stored, dtype=np.int64)
+        value = np.broadcast_to(found[write.value].astype(dtype.numpy, copy=False), stored)
+        places = np.full(stored, write.offset, np.int64)
         for k, (axis, stride) in enumerate(zip(plan.axes, write.strides, strict=True)):
             by_piece = axis.piece and not varies[k]
             places += (grids[k] // axis.piece if by_piece else grids[k]) * stride
@@ -122,9 +126,12 @@ def _pieces(plan: KernelPlan) -> list[tuple[slice, ...]]:
 def _fold(plan: KernelPlan, name: str, operands: list[np.ndarray], output: int) -> np.ndarray:
     axes = tuple(k for k, axis in enumerate(plan.axes) if axis.reduced)
     shape = np.broadcast_shapes(*(operand.shape for operand in operands))
-    result = np.empty(shape, np.int64 if output else _wide(operands[0]).dtype)
+    shape = np.broadcast_shapes(shape, tuple(axis.extent for axis in plan.axes))
+    result_shape = tuple(1 if axis.reduced and not axis.piece else n for axis, n in zip(plan.axes, shape, strict=True))
+    result = np.empty(result_shape, np.int64 if output else _wide(operands[0]).dtype)
     for part in _pieces(plan):
         pieces = [np.broadcast_to(operand, shape)[part] for operand in operands]
+        part = tuple(slice(None) if n == 1 else row for n, row in zip(result_shape, part, strict=True))
         if name in ("argmax", "argmin"):
             result[part] = _first(name, pieces, axes, output)
         else:
@@ -166,23 +173,18 @@ def _running(
     return result
 
 
-@dataclass(frozen=True)
-class Launch:
-    """The slots of a launch and what keeps their memory alive."""
-
-    slots: "ctypes.Array[ctypes.c_char]"
-    memory: Values
-
-
-def slots_of(lowered: LoweredKernel, memory: Mapping[int, np.ndarray]) -> bytes:
-    """The launch's arguments, 8 bytes each."""
+def slots_of(
+    lowered: LoweredKernel, memory: Mapping[int, np.ndarray], places: Mapping[int, int] | None = None
+) -> bytes:
+    """The launch's arguments, 8 bytes each; `places` are the arrays' addresses if they are not their own."""
+    addresses = {number: array.ctypes.data for number, array in memory.items()}
     words = []
     for argument in lowered.arguments:
         match argument:
             case SlotNumber(value=value):
                 words.append(struct.pack("<q", value))
             case SlotPointer(value_number=number, byte_offset=offset):
-                words.append(struct.pack("<Q", memory[number].ctypes.data + offset))
+                words.append(struct.pack("<Q", (places or addresses)[number] + offset))
             case SlotConstant(value_number=number):
                 words.append(memory[number][:1].tobytes().ljust(8, b"\0"))
     return b"".join(words)
@@ -190,7 +192,7 @@ def slots_of(lowered: LoweredKernel, memory: Mapping[int, np.ndarray]) -> bytes:
 
 def run_on_host(plan: KernelPlan, memory: Values, backend: CpuBackend = HOST) -> Values:
     """What the compiled plan leaves in memory."""
-    result = {number: aligned(array) for number, array in memory.items()}
+    result: Values = {number: aligned(array) for number, array in memory.items()}
     for lowered in lower(plan, backend.target):
         executable = compile_kernel(lowered.kernel, backend)
         words = slots_of(lowered, result)
@@ -199,13 +201,43 @@ def run_on_host(plan: KernelPlan, memory: Values, backend: CpuBackend = HOST) ->
     return result
 
 
-def float_like(memory: Values) -> Values:
-    """Halves as float32, for comparisons."""
-    return {n: a.astype(np.float32) if a.dtype == dtypes.bfloat16.numpy else a for n, a in memory.items()}
+def run_as_ptx(plan: KernelPlan, memory: Values, target: Target) -> Values:
+    """What the plan's PTX leaves in memory, run on the machine that checks every access."""
+    result = {number: array.copy() for number, array in memory.items()}
+    for lowered in lower(plan, target):
+        places, size = _places(result)
+        machine_memory = Memory(size)
+        for number, place in places.items():
+            raw = result[number].view(np.uint8)
+            machine_memory.bytes[place : place + len(raw)] = raw
+            machine_memory.exists[place : place + len(raw)] = True
+            machine_memory.initialized[place : place + len(raw)] = True
+        words = slots_of(lowered, result, places)
+        slots = [words[start : start + 8] for start in range(0, len(words), 8)]
+        kernel = pipeline.run(lowered.kernel, target)
+        Machine(ptx_of(kernel, target)).run(slots, machine_memory, lowered.programs)
+        for number, place in places.items():
+            raw = result[number].view(np.uint8)
+            raw[:] = machine_memory.bytes[place : place + len(raw)]
+    return result
 
 
-def target_text(plan: KernelPlan, target: Target) -> str:
-    """The kernel's text."""
-    from codegen.ir.printer import print_kernel  # noqa: PLC0415
+def _places(memory: Values) -> tuple[dict[int, int], int]:
+    """An aligned address for each array, with memory that does not exist between them."""
+    places: dict[int, int] = {}
+    place = 4096
+    for number, array in memory.items():
+        places[number] = place
+        place += -(-array.nbytes // 256) * 256 + 256
+    return places, place
 
-    return "\n".join(print_kernel(lowered.kernel) for lowered in lower(plan, target))
+
+def compare(expected: Values, found: Values, tolerance: float = 0.0) -> None:
+    """Raise AssertionError where memory differs."""
+    assert expected.keys() == found.keys()
+    for number, wanted in expected.items():
+        got = found[number]
+        if tolerance == 0.0 or wanted.dtype.kind != "f":
+            np.testing.assert_array_equal(got, wanted, err_msg=f"value {number}")
+        else:
+            np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance, err_msg=f"value {number}")

@@ -4,8 +4,6 @@ import ctypes
 from enum import IntEnum
 from types import SimpleNamespace
 
-from codegen.targets.nvptx.launch import LaunchFunction
-
 
 class CUresult(IntEnum):
     """The result codes that tests use."""
@@ -64,8 +62,6 @@ class FakeDriver:
             CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE=60 << 20,
             CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES=0,
         )
-        self._launch = LaunchFunction(self._launch_kernel)
-        self.launch_address = ctypes.cast(self._launch, ctypes.c_void_p).value or 0
 
     def __getattribute__(self, name: str) -> object:
         found = object.__getattribute__(self, name)
@@ -173,11 +169,14 @@ class FakeDriver:
     def _used(self) -> int:
         return sum(len(block) for block in self.live.values())
 
-    def _launch_kernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, pointers, extra):
+    def CUstream(self, handle):
+        return handle
+
+    def cuLaunchKernel(self, function, gx, gy, gz, bx, by, bz, shared, stream, pointers, extra):
         code = self.launch_codes.pop(0) if self.launch_codes else 0
         if code == 0:
-            assert (function, gz, by, bz, shared, stream, extra) == (41, 1, 1, 1, 0, 5, None)
+            assert (function, gz, by, bz, shared, stream, extra) == (41, 1, 1, 1, 0, 5, 0)
             array = (ctypes.c_void_p * max(1, self.parameters)).from_address(pointers)
             values = [ctypes.c_int64.from_address(array[slot]).value for slot in range(self.parameters)]
             self.launches.append(((gx, gy), bx, values))
-        return code
+        return (CUresult(code),)

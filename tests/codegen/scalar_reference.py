@@ -60,7 +60,8 @@ def floats(dtype: DType, domain: Interval, count: int, seed: int) -> np.ndarray:
     ordinary = np.concatenate([even, small, np.clip(near, domain.low, domain.high)]).astype(dtype.numpy)
     values = np.concatenate([special_values(dtype), patterns(dtype, count, seed), ordinary])
     # no signalling NaN: C libraries disagree on their powers
-    return np.where(np.isnan(values), dtype.numpy.type(np.nan), values)
+    with np.errstate(invalid="ignore"):
+        return np.where(np.isnan(values), dtype.numpy.type(np.nan), values)
 
 
 def pairs(values: np.ndarray, others: np.ndarray, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

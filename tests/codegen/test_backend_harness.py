@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
 
-import harness  # noqa: E402
+import harness
 
 
 def measurement(name: str, *seconds: float) -> harness.Measurement:

@@ -41,7 +41,7 @@ def kernel_called(name: str) -> Kernel:
 
 def fake_backend(**options) -> tuple[NvptxBackend, FakeDriver]:
     fake = FakeDriver(**options)
-    return NvptxBackend(0, Driver(fake), fake.launch_address), fake
+    return NvptxBackend(0, Driver(fake)), fake
 
 
 # --- descriptions, without a GPU
@@ -139,7 +139,7 @@ def test_no_gpu():
 def test_no_gpu_of_that_number():
     fake = FakeDriver(devices=1)
     with pytest.raises(TargetError, match="there is no cuda:3, this process sees 1 GPU; look at nvidia-smi and"):
-        NvptxBackend(3, Driver(fake), fake.launch_address)
+        NvptxBackend(3, Driver(fake))
 
 
 def test_a_problem_is_told_every_time(monkeypatch):
@@ -152,7 +152,7 @@ def test_a_problem_is_told_every_time(monkeypatch):
 
 def test_availability_is_silent(monkeypatch, recwarn):
     monkeypatch.setattr(driver_module, "_found", driver_module._Found())
-    monkeypatch.setattr(driver_module, "library", object)
+    monkeypatch.setattr(driver_module, "library_is_there", lambda: True)
     fake = FakeDriver()
     monkeypatch.setattr(driver_module, "load_bindings", lambda: fake)
     assert driver_module.cuda_available()
@@ -160,7 +160,7 @@ def test_availability_is_silent(monkeypatch, recwarn):
     assert not driver_module.cuda_available()
     fake.fail["cuDeviceGetCount"] = 999
     assert not driver_module.cuda_available()
-    monkeypatch.setattr(driver_module, "library", lambda: None)
+    monkeypatch.setattr(driver_module, "library_is_there", lambda: False)
     assert not driver_module.cuda_available()
     assert not recwarn.list
 
@@ -393,7 +393,7 @@ def test_forked_child_is_told():
 
 def test_calls_have_the_types_that_cuda_python_expects():
     bindings = pytest.importorskip("cuda.bindings.driver")
-    if driver_module.library() is not None:
+    if driver_module.library_is_there():
         pytest.skip("there is a driver: the tests marked gpu make the real calls")
     log = bytearray(16)
     options = [
@@ -428,6 +428,7 @@ def test_calls_have_the_types_that_cuda_python_expects():
         ("cuModuleLoadData", b"cubin"),
         ("cuModuleGetFunction", module, b"k"),
         ("cuModuleUnload", module),
+        ("cuLaunchKernel", bindings.CUfunction(1), 3, 1, 1, 128, 1, 1, 0, bindings.CUstream(5), log_address(log), 0),
         ("cuEventCreate", 0),
         ("cuEventRecord", event, 5),
         ("cuEventSynchronize", event),
@@ -694,6 +695,29 @@ def test_gpu_measures_time(gpu, scale):
             run(1)
 
     assert 0 < gpu.seconds(work) < 10
+
+
+@pytest.mark.gpu
+def test_two_gpus_in_one_thread(gpu):
+    try:
+        second = backend("cuda:1")
+    except TargetError:
+        pytest.skip("there is only one GPU")
+    devices = (gpu, second)
+    memories = [device.allocate(512) for device in devices]
+    slots = [scale_slots(128, 3.0, memory.address) for memory in memories]
+    runs = []
+    for device, memory, arguments in zip(devices, memories, slots, strict=True):
+        device.from_host(np.ones(128, np.float32), memory, 0)
+        launcher = device.load(device.link(SCALE.encode(), "scale"), "scale", kernel_called("scale"))
+        runs.append(launcher.bind(arguments.ctypes.data))
+    for _ in range(4):
+        for run in runs:
+            run(1)
+    for device, memory in zip(devices, memories, strict=True):
+        out = np.empty(128, np.float32)
+        device.to_host(memory, 0, out)
+        assert (out == 81.0).all()
 
 
 @pytest.mark.gpu

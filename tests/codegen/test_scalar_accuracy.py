@@ -67,10 +67,15 @@ def assert_within_bound(row: ScalarFunction, operands: tuple[np.ndarray, ...], s
 
 
 def assert_special_values_are_numpys(row: ScalarFunction, *operands: np.ndarray) -> None:
-    """NaN, infinities and zeros with their signs appear where they appear in NumPy's results."""
+    """NaN, infinities and zeros with their signs appear where they appear in NumPy's results.
+
+    Not the zeros of logaddexp: they come from cancellation.
+    """
     result, reference = evaluate(row.name, *operands), reference_of(row, *operands).astype(operands[0].dtype)
     wide, wanted = result.astype(np.float64), reference.astype(np.float64)
-    special = ~np.isfinite(wanted) | (wanted == 0) | ~np.isfinite(wide) | (wide == 0)
+    special = ~np.isfinite(wanted) | ~np.isfinite(wide)
+    if not row.name.startswith("logaddexp"):
+        special |= (wanted == 0) | (wide == 0)
     same = (wide == wanted) & (np.signbit(wide) == np.signbit(wanted)) | (np.isnan(wide) & np.isnan(wanted))
     wrong = np.flatnonzero(special & ~same)[:5]
     assert wrong.size == 0, [([operand[i] for operand in operands], result[i], reference[i]) for i in wrong]
@@ -122,7 +127,8 @@ def test_error_of_binary_row(row: ScalarFunction, dtype: DType) -> None:
         left, right = np.concatenate([left, more]), np.concatenate([right, exponents])
     scale = None
     if row.name.startswith("logaddexp"):
-        scale = np.fmax(np.abs(left), np.abs(right))
+        with np.errstate(invalid="ignore"):
+            scale = np.fmax(np.abs(left), np.abs(right))
         scale = np.where(np.isfinite(scale), scale, scale.dtype.type(0))
     assert_within_bound(row, (left, right), scale)
     few = special_values(dtype)

@@ -9,8 +9,8 @@ from codegen.errors import TargetError
 from codegen.ir.kernel import Kernel
 from codegen.targets.backend import Backend, Memory, MemoryInfo, check_host_array, check_range, count_slots
 from codegen.targets.nvptx.device import Device, DeviceMemory
-from codegen.targets.nvptx.driver import Driver, driver, library
-from codegen.targets.nvptx.launch import DeviceLauncher, LaunchFunction
+from codegen.targets.nvptx.driver import Driver, driver
+from codegen.targets.nvptx.launch import DeviceLauncher
 
 _LOG_BYTES = 1 << 14
 _HOST_MEMORY = 1
@@ -26,8 +26,6 @@ class NvptxBackend(Backend):
         Among the GPUs that this process sees.
     cuda : Driver, optional
         By default the driver of this process.
-    launch_address : int, optional
-        Of ``cuLaunchKernel``; by default the driver library's.
 
     Raises
     ------
@@ -35,10 +33,9 @@ class NvptxBackend(Backend):
         There is no such GPU, or no driver; the message says what to do.
     """
 
-    def __init__(self, number: int = 0, cuda: Driver | None = None, launch_address: int | None = None) -> None:
+    def __init__(self, number: int = 0, cuda: Driver | None = None) -> None:
         self._driver = driver() if cuda is None else cuda
         self._device = Device(self._driver, number)
-        self._launch = LaunchFunction(_launch_address() if launch_address is None else launch_address)
         self.device = self._device.name
         self.target = self._device.target
 
@@ -86,9 +83,9 @@ class NvptxBackend(Backend):
         """Load a cubin (or PTX) and find its entry point."""
         device = self._device
         module = device.call(f"load {name}", "cuModuleLoadData", binary)
-        function = device.integer(f"load {name}", "cuModuleGetFunction", module, name.encode())
+        function = device.call(f"load {name}", "cuModuleGetFunction", module, name.encode())
         lanes, slots = kernel.layout.lane_count, count_slots(kernel)
-        return DeviceLauncher(device, self._launch, module, function, name, lanes, slots)
+        return DeviceLauncher(device, module, function, name, lanes, slots)
 
     def allocate(self, nbytes: int) -> DeviceMemory:
         """Uninitialised memory, 256-byte aligned."""
@@ -164,13 +161,6 @@ class NvptxBackend(Backend):
         attribute = bindings.CUpointer_attribute.CU_POINTER_ATTRIBUTE_MEMORY_TYPE
         code, kind = bindings.cuPointerGetAttribute(attribute, address)
         return int(code) == 0 and int(kind) == _HOST_MEMORY
-
-
-def _launch_address() -> int:
-    found = library()
-    if found is None:
-        raise TargetError("gpu: the NVIDIA driver's library libcuda.so.1 could not be loaded; install the driver")
-    return ctypes.cast(found.cuLaunchKernel, ctypes.c_void_p).value or 0
 
 
 def _address(array: np.ndarray) -> int:

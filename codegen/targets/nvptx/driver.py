@@ -212,7 +212,7 @@ def driver() -> Driver:
 
 def cuda_available() -> bool:
     """Whether an NVIDIA GPU can be used here. Cheap after the first call, and silent."""
-    if library() is None:  # far cheaper to see than by importing the bindings
+    if not library_is_there():
         return False
     _found.look()
     if _found.driver is None or _found.driver.forked:
@@ -224,9 +224,10 @@ def cuda_available() -> bool:
 
 
 @cache
-def library() -> ctypes.CDLL | None:
-    """The driver's library itself, for the one call whose speed counts; None where there is none."""
+def library_is_there() -> bool:
+    """Whether the driver's library can be loaded: far cheaper to see than by importing the bindings."""
     try:
-        return ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
+        ctypes.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
     except OSError:
-        return None
+        return False
+    return True

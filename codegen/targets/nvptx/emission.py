@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.errors import InternalCompilerError
-from codegen.ir.kernel import BufferParameter, IndexParameter, Parameter, ScalarParameter
+from codegen.ir.kernel import BufferParameter, IndexParameter, Kernel, Parameter, ScalarParameter
 from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.entry import (
@@ -40,6 +40,10 @@ class NvptxEmission(Emission):
 
     loads_early = True
     fuses_products = True
+
+    def register_elements(self, kernel: Kernel, target: Target) -> int:
+        """One: a lane's register holds one element."""
+        return 1
 
     def attributes(self, target: Target) -> str:
         """Denormals stay, nothing contracts: LLVM's defaults; `convergent` keeps lanes together at shuffles."""

@@ -17,16 +17,6 @@ _OTHER_CONTEXT = frozenset({201, 400, 709})
 """Invalid context, invalid handle, destroyed context: what a launch says in a thread where another context, or none,
 is current. Rather than ask before each launch, set the context and try again when it says so."""
 
-LaunchFunction = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_void_p,
-    *[ctypes.c_uint] * 7,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-    ctypes.c_void_p,
-)
-"""``cuLaunchKernel``: function, grid (3), block (3), shared bytes, stream, pointers to the parameters, extra."""
-
 
 def grid_of(programs: int) -> tuple[int, int]:
     """Thread blocks along both axes for so many programs; those from number `programs` on do nothing.
@@ -56,13 +46,10 @@ class DeviceLauncher(Launcher):
     Parameters
     ----------
     device : Device
-    launch : callable
-        ``cuLaunchKernel`` as a `LaunchFunction`: called directly, since cuda-python's conversions cost more than the
-        driver's own work (benchmarks/launch_overhead.py shows both).
     module : object
         The loaded module, unloaded when the launcher is gone.
-    function : int
-        Handle of the entry point.
+    function : object
+        Handle of the entry point (``CUfunction``).
     name : str
         Of the kernel, for messages.
     lane_count, slot_count : int
@@ -71,15 +58,13 @@ class DeviceLauncher(Launcher):
     def __init__(
         self,
         device: Device,
-        launch: "ctypes._FuncPointer",
         module: object,
-        function: int,
+        function: object,
         name: str,
         lane_count: int,
         slot_count: int,
     ) -> None:
         self._device = device
-        self._launch = launch
         self._function = function
         self._name = name
         self._lane_count = lane_count
@@ -88,18 +73,19 @@ class DeviceLauncher(Launcher):
         weakref.finalize(self, device.unload, module).atexit = False
 
     @property
-    def function(self) -> int:
+    def function(self) -> object:
         """Handle of the entry point (``CUfunction``)."""
         return self._function
 
     def bind(self, slots_address: int) -> BoundLaunch:
         """Prepare launches with the slots at `slots_address`; see `Launcher.bind`."""
-        # Made once: each conversion of a number to a C argument costs some 50 ns.
-        function = ctypes.c_void_p(self._function)
-        lanes, one, no_bytes = ctypes.c_uint(self._lane_count), ctypes.c_uint(1), ctypes.c_uint(0)
-        stream = ctypes.c_void_p(self._device.stream)
+        driver, device, function, lanes = self._device.driver, self._device, self._function, self._lane_count
+        # Called without `Driver.call`, with all handles as cuda-python's own objects: 0.35 microseconds on top of the
+        # driver's work, where ctypes takes 1 (benchmarks/launch_overhead.py shows both).
+        launch, success = driver.bindings.cuLaunchKernel, driver.bindings.CUresult.CUDA_SUCCESS
+        stream = driver.bindings.CUstream(device.stream)
         pointers = parameter_pointers(slots_address, self._slot_count)
-        launch, driver = self._launch, self._device.driver
+        address = ctypes.addressof(pointers)
 
         def run(programs: int, parallel: bool = True) -> None:
             if programs > GRID_X:
@@ -110,12 +96,16 @@ class DeviceLauncher(Launcher):
                 return
             if driver.forked:
                 driver.require_unforked(f"launch {self._name}")
-            code = launch(function, columns, rows, one, lanes, one, one, no_bytes, stream, pointers, None)
-            if code in _OTHER_CONTEXT:
-                self._device.activate()
-                code = launch(function, columns, rows, one, lanes, one, one, no_bytes, stream, pointers, None)
-            if code:
-                # `self` also keeps the module loaded while this function lives.
-                raise driver.error(f"launch {self._name} on {self._device.name}, {programs} programs", code)
+            code = launch(function, columns, rows, 1, lanes, 1, 1, 0, stream, address, 0)[0]
+            if code == success:
+                return
+            if int(code) in _OTHER_CONTEXT:
+                device.activate()
+                code = launch(function, columns, rows, 1, lanes, 1, 1, 0, stream, address, 0)[0]
+            if code != success:
+                raise driver.error(f"launch {self._name} on {device.name}, {programs} programs", int(code))
 
+        # The driver reads the array at each launch: it must live as long as the function. So must the module, which
+        # `self` keeps.
+        run.pointers = pointers  # type: ignore[attr-defined]
         return run

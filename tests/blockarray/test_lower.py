@@ -1,0 +1,58 @@
+"""Plans of all kinds, lowered for both targets and run, against NumPy."""
+
+from hypothesis import HealthCheck, given, settings
+from plan_strategies import Memory, elementwise_plans, folding_plans, running_plans
+from plans import compare, evaluate_plan, run_as_ptx, run_on_host
+
+from blockarray.fusion.plan import KernelPlan
+from codegen.targets.nvptx.description import nvptx_target
+
+GPU = nvptx_target("sm_90a")
+QUICK = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+THOROUGH = settings(QUICK, max_examples=100)
+
+Case = tuple[KernelPlan, Memory]
+
+
+@THOROUGH
+@given(elementwise_plans(4000))
+def test_elementwise_on_the_host(case: Case) -> None:
+    plan, memory = case
+    compare(evaluate_plan(plan, memory), run_on_host(plan, memory))
+
+
+@THOROUGH
+@given(folding_plans(2000))
+def test_folds_on_the_host(case: Case) -> None:
+    plan, memory = case
+    compare(evaluate_plan(plan, memory), run_on_host(plan, memory))
+
+
+@THOROUGH
+@given(running_plans(1500))
+def test_running_folds_on_the_host(case: Case) -> None:
+    plan, memory = case
+    compare(evaluate_plan(plan, memory), run_on_host(plan, memory))
+
+
+@QUICK
+@given(elementwise_plans(1000))
+def test_elementwise_as_ptx(case: Case) -> None:
+    plan, memory = case
+    compare(evaluate_plan(plan, memory), run_as_ptx(plan, memory, GPU))
+
+
+@QUICK
+@given(folding_plans(800))
+def test_folds_as_ptx(case: Case) -> None:
+    plan, memory = case
+    compare(evaluate_plan(plan, memory), run_as_ptx(plan, memory, GPU))
+
+
+@QUICK
+@given(running_plans(600))
+def test_running_folds_as_ptx(case: Case) -> None:
+    plan, memory = case
+    compare(evaluate_plan(plan, memory), run_as_ptx(plan, memory, GPU))
+
+
