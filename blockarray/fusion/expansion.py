@@ -560,7 +560,7 @@ class Expansion:
                 self.sources.add(number)
                 if not self.graph.is_leaf(number):
                     self.reads.add(number)
-                return self._append_statement(Read(number, node.dtype, offset, strides), number)
+                return self._append_statement(Read(number, node.dtype, offset, self._safe(number, strides)), number)
             case "number":
                 return self._append_statement(Number(number, node.dtype), number)
             case "same":
@@ -584,7 +584,14 @@ class Expansion:
                 return self._narrowed(running, node.dtype, number)
         source = int(recipe.kind.removeprefix("take "))
         start, rest = recipe.detail
-        return self._append_statement(Take(source, node.dtype, start, operands, recipe.positions, rest), number)
+        safe = self._safe(source, rest)
+        return self._append_statement(Take(source, node.dtype, start, operands, recipe.positions, safe), number)
+
+    def _safe(self, source: int, strides: Strides) -> Strides:
+        """Strides that keep an access to memory without elements inside the loops over axes without points."""
+        if self.graph.sizes[source]:
+            return strides
+        return tuple(stride if extent else 1 for stride, extent in zip(strides, self.extents, strict=True))
 
     def _append_statement(self, statement: Statement, origin: int) -> int:
         self.statements.append(statement)

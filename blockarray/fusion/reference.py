@@ -79,9 +79,7 @@ def run(
 
 
 def _run_product(step: Product, memory: Memory) -> None:
-    a, b = (
-        strided_view(memory[number], *view) for number, view in ((step.a, step.a_view), (step.b, step.b_view))
-    )
+    a, b = (strided_view(memory[number], *view) for number, view in ((step.a, step.a_view), (step.b, step.b_view)))
     target = memory[step.target].reshape(step.shape)
     if step.dtype.is_half:
         target[...] = np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(target.dtype)
@@ -136,14 +134,11 @@ def _check_inside(kernel: KernelPlan, places: Array, target: Array) -> None:
         )
 
 
-def _load(kernel: KernelPlan, places: Array, source: Array, points: tuple[Array, ...]) -> Array:
-    if any(len(along) == 0 for along in points):
-        # Nothing is read where there are no points; a fold over them gives its identity.
-        shape = tuple(
-            min(size, len(along)) if len(along) == 0 else size
-            for size, along in zip(places.shape, points, strict=True)
-        )
-        return np.zeros(shape, source.dtype)
+def _load(kernel: KernelPlan, places: Array, source: Array) -> Array:
+    if source.size == 0:
+        if places.size:
+            raise IndexError(f"{kernel.name}: {places.size} elements of an array without elements are read")
+        return np.zeros(places.shape, source.dtype)
     _check_inside(kernel, places, source)
     return source[places]
 
@@ -153,7 +148,7 @@ def _value(
 ) -> Array:
     match statement:
         case Read(source=source, offset=offset, strides=strides):
-            return _load(kernel, _places(offset, strides, points), memory[source], points)
+            return _load(kernel, _places(offset, strides, points), memory[source])
         case Number(source=source):
             return memory[source].reshape((1,) * len(points))
         case Position(offset=offset, strides=strides):
@@ -171,14 +166,13 @@ def _value(
             places = _places(statement.offset, statement.rest, points)
             for one, stride in zip(statement.positions, statement.position_strides, strict=True):
                 places = places + values[one] * stride
-            return _load(kernel, places, memory[statement.source], points)
+            return _load(kernel, places, memory[statement.source])
     raise TypeError(f"{type(statement).__name__} is no statement of a kernel plan")
 
 
 def _along_reduced(value: Array, kernel: KernelPlan, points: tuple[Array, ...]) -> Array:
     shape = tuple(
-        len(along) if axis.reduced else size
-        for size, along, axis in zip(value.shape, points, kernel.axes, strict=True)
+        len(along) if axis.reduced else size for size, along, axis in zip(value.shape, points, kernel.axes, strict=True)
     )
     return np.broadcast_to(value, shape)
 

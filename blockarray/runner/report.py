@@ -90,7 +90,7 @@ def _table(comparison: Comparison) -> str:
 def _costs(statistics: Mapping[str, int]) -> list[tuple[str, str, str]]:
     moved = statistics["bytes_read"] + statistics["bytes_written"]
     split = f"read {_bytes(statistics['bytes_read'])}, written {_bytes(statistics['bytes_written'])}"
-    compiled = f"of {_count(statistics['plans'], 'plan')}; {statistics['compiled']:,} compiled in this run"
+    compiled = f"{_count(statistics['plans'], 'plan')} made, {_count(statistics['compiled'], 'kernel')} compiled"
     return [
         ("kernels launched", f"{statistics['kernels']:,}", compiled),
         ("bytes moved", _bytes(moved), split),

@@ -154,8 +154,12 @@ def _long_rows(problem: Problem, target: Target) -> Schedule:
     repeats = 1 if problem.cost > 64 or problem.folds > 2 else 2
     if problem.running:
         run, lanes, repeats = min(run, 4), min(_LANES, lanes), 1
-    while lanes > target.lanes and lanes * run * repeats > power_of_two_from(problem.reach(blocked)):
+    reach = power_of_two_from(problem.reach(blocked))
+    while lanes > target.lanes and lanes * run * repeats > reach:
         lanes //= 2
+    # A tile never reaches beyond a piece that is cut off: there the next program works.
+    repeats = max(1, min(repeats, reach // (lanes * run)))
+    run = max(1, min(run, reach // lanes))
     tile = [1] * problem.rank
     tile[blocked] = lanes * run * repeats
     spread = _spread(tile, run, lanes)

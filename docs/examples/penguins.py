@@ -2,6 +2,7 @@
 
 Usage: python penguins.py [steps]
 """
+
 import csv
 import sys
 from pathlib import Path
@@ -36,7 +37,7 @@ def log_softmax(scores):
 
 
 def loss(inputs, targets, weights, decay):
-    return -(targets * log_softmax(inputs @ weights)).sum() / len(inputs) + decay * (weights ** 2).sum()
+    return -(targets * log_softmax(inputs @ weights)).sum() / len(inputs) + decay * (weights**2).sum()
 
 
 def gradient(inputs, targets, weights, decay):
@@ -49,7 +50,9 @@ def accuracy(inputs, labels, weights):
 
 
 values, labels, species = read(DATA)
-print(f"{len(values)} penguins: " + ", ".join(f"{(labels == index).sum()} {name}" for index, name in enumerate(species)))
+print(
+    f"{len(values)} penguins: " + ", ".join(f"{(labels == index).sum()} {name}" for index, name in enumerate(species))
+)
 for name, low, mean, high in zip(MEASUREMENTS, values.min(axis=0), values.mean(axis=0), values.max(axis=0)):
     print(f"  {name:<18} from {low:.1f} to {high:.1f}, mean {mean:.2f}")
 
@@ -86,7 +89,9 @@ for row, column in [(0, 0), (2, 1), (5, 2)]:
 print("gradient agrees with differences of the loss:", bool(worst < 1e-7))
 
 predicted = (testing_inputs @ weights).argmax(axis=1)
-print(f"accuracy on the {len(testing_labels)} penguins kept for the test: {accuracy(testing_inputs, testing_labels, weights):.4f}")
+print(
+    f"accuracy on the {len(testing_labels)} penguins kept for the test: {accuracy(testing_inputs, testing_labels, weights):.4f}"
+)
 print("confusion (row: true, column: predicted)")
 confusion = np.zeros((len(species), len(species)), dtype=int)
 np.add.at(confusion, (testing_labels, predicted), 1)

@@ -2,6 +2,7 @@
 
 Usage: python photograph.py [steps of smoothing]
 """
+
 import sys
 from pathlib import Path
 
@@ -19,10 +20,10 @@ def blur(image, radius):
     padded = np.pad(image, radius, mode="edge")
     rows = np.zeros((height + 2 * radius, width), dtype=image.dtype)
     for place, weight in enumerate(weights):
-        rows += weight * padded[:, place:place + width]
+        rows += weight * padded[:, place : place + width]
     result = np.zeros_like(image)
     for place, weight in enumerate(weights):
-        result += weight * rows[place:place + height]
+        result += weight * rows[place : place + height]
     return result
 
 
@@ -43,7 +44,7 @@ def smooth_within_edges(image, steps, contrast=0.05, rate=0.2):
         south = image[2:, 1:-1] - image[1:-1, 1:-1]
         west = image[1:-1, :-2] - image[1:-1, 1:-1]
         east = image[1:-1, 2:] - image[1:-1, 1:-1]
-        flow = sum(step * np.exp(-(step / contrast) ** 2) for step in (north, south, west, east))
+        flow = sum(step * np.exp(-((step / contrast) ** 2)) for step in (north, south, west, east))
         image[1:-1, 1:-1] += rate * flow
     return image
 
@@ -54,7 +55,9 @@ def stretch(image, low, high):
 
 
 def measures(name, image):
-    print(f"  {name:<12} mean {image.mean():.4f}  deviation {image.std():.4f}  from {image.min():.3f} to {image.max():.3f}")
+    print(
+        f"  {name:<12} mean {image.mean():.4f}  deviation {image.std():.4f}  from {image.min():.3f} to {image.max():.3f}"
+    )
 
 
 pixels = np.load(PHOTOGRAPH)
@@ -90,7 +93,9 @@ steps = int(sys.argv[1]) if len(sys.argv) > 1 else 200
 calm = smooth_within_edges(luminance, steps)
 measures("smoothed", calm)
 noise, kept = luminance - calm, np.hypot(*sobel(calm))
-print(f"  {steps} steps took out {noise.std():.5f} and left {100 * kept[edges].mean() / strength[edges].mean():.1f} % of the edges' strength")
+print(
+    f"  {steps} steps took out {noise.std():.5f} and left {100 * kept[edges].mean() / strength[edges].mean():.1f} % of the edges' strength"
+)
 
 # Mean and spread in tiles of 64 x 64 pixels
 tiles = luminance.reshape(8, 64, 8, 64)
@@ -103,7 +108,7 @@ print(f"  busiest tile: row {busiest[0]}, column {busiest[1]}, deviation {spread
 # Vignette, in place on a copy of the colours
 vignette = colour.copy()
 row, column = np.ogrid[-1:1:512j, -1:1:512j]
-vignette *= (1 - 0.35 * (row ** 2 + column ** 2))[..., None].astype(np.float32)
+vignette *= (1 - 0.35 * (row**2 + column**2))[..., None].astype(np.float32)
 np.maximum(vignette, 0, out=vignette)
 back = (vignette * 255).round().astype(np.uint8)
 print(f"  after a vignette: mean {back.mean():.2f}, {100 * (back < pixels).mean():.1f} % of the values darker")

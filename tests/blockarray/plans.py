@@ -48,7 +48,7 @@ def evaluate_plan(plan: KernelPlan, memory: Values) -> Values:
     Float folds are computed in float64, as the value that every order of additions approximates.
     """
     shape = tuple(axis.extent for axis in plan.axes)
-    grids = np.indices(shape, dtype=np.int64)
+    grids = np.indices(shape, dtype=np.int64, sparse=True)
     found: list[np.ndarray] = []
     for statement in plan.statements:
         found.append(_evaluate(plan, statement, found, memory, shape, grids))
@@ -74,19 +74,20 @@ def _evaluate(
     found: list[np.ndarray],
     memory: Values,
     shape: tuple[int, ...],
-    grids: np.ndarray,
+    grids: tuple[np.ndarray, ...],
 ) -> np.ndarray:
     def places(offset: int, strides: tuple[int, ...]) -> np.ndarray:
-        total = np.full(shape, offset, np.int64)
-        for k, stride in enumerate(strides):
-            total += grids[k] * stride
+        total = np.full((1,) * len(shape), offset, np.int64)
+        for grid, stride in zip(grids, strides, strict=True):
+            if stride:
+                total = total + grid * stride
         return total
 
     match statement:
         case Read(source=source, offset=offset, strides=strides):
             return memory[source][places(offset, strides)]
         case Number(source=source):
-            return np.broadcast_to(memory[source][0], shape)
+            return memory[source][:1].reshape((1,) * len(shape))
         case Position(offset=offset, strides=strides):
             return places(offset, strides)
         case Apply(function=name, operands=operands, dtype=dtype):
@@ -102,7 +103,8 @@ def _evaluate(
         case Fold(combiner=name, operands=operands, output=output):
             return _fold(plan, name, [found[k] for k in operands], output)
         case RunningFold(combiner=name, operand=operand, before=before):
-            return _running(plan, name, found[operand], before, memory)
+            full = np.broadcast_to(found[operand], (*found[operand].shape[:-1], shape[-1]))
+            return _running(plan, name, full, before, memory)
     raise TypeError(statement)
 
 

@@ -8,7 +8,7 @@ from blockarray.fusion.plan import KernelPlan
 from codegen.targets.nvptx.description import nvptx_target
 
 GPU = nvptx_target("sm_90a")
-QUICK = settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 THOROUGH = settings(QUICK, max_examples=100)
 
 Case = tuple[KernelPlan, Memory]

@@ -39,15 +39,35 @@ class Instruction:
 
 
 @dataclass
-class Program:
-    """A parsed entry function."""
+class Function:
+    """The entry function, or a function that it calls."""
 
+    name: str
     instructions: list[Instruction] = field(default_factory=list)
     labels: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Program:
+    """A parsed module."""
+
+    functions: dict[str, Function] = field(default_factory=dict)
+    entry: str = ""
     shared: dict[str, int] = field(default_factory=dict)
     shared_bytes: int = 0
     parameters: list[tuple[str, int]] = field(default_factory=list)
     lanes: int = 0
+
+
+@dataclass
+class Frame:
+    """A function that is running: where its lanes are and what they hold."""
+
+    function: Function
+    places: Lanes
+    alive: Lanes
+    registers: dict[str, Lanes] = field(default_factory=dict)
+    parameters: dict[str, Lanes] = field(default_factory=dict)
 
 
 def parse(text: str) -> Program:
@@ -55,18 +75,28 @@ def parse(text: str) -> Program:
     program = Program()
     text = re.sub(r"//[^\n]*", "", text)
     program.lanes = int(re.search(r"\.maxntid (\d+)", text).group(1))
-    for kind, name in re.findall(r"\.param \.(\w+)[^,)\n]*? (\w+_param_\d+)", text):
-        program.parameters.append((name, int(kind[1:]) // 8))
     for alignment, name, size in re.findall(r"\.shared \.align (\d+) \.b8 (\w+)\[(\d+)\]", text):
         start = -(-program.shared_bytes // int(alignment)) * int(alignment)
         program.shared[name] = start
         program.shared_bytes = start + int(size)
-    body = text[text.index("{") + 1 : text.rindex("}")]
+    for header, body in re.findall(r"^(\.visible \.entry|\.func)(.*?)^\}$", text, re.MULTILINE | re.DOTALL):
+        _add_function(program, header, body)
+    return program
+
+
+def _add_function(program: Program, header: str, text: str) -> None:
+    signature, body = text.split("{", 1)
+    name = re.search(r"([\w$]+)\(\s*(?:\.param|\))", signature[signature.rfind(") ") + 1 :]).group(1)
+    function = program.functions[name] = Function(name)
+    if "entry" in header:
+        program.entry = name
+        for kind, parameter in re.findall(r"\.param \.(\w+)[^,)\n]*? (\w+_param_\d+)", signature):
+            program.parameters.append((parameter, int(kind[1:]) // 8))
     body = re.sub(r"(?m)^\s*\{ (.*) \}$", lambda found: found.group(1), body)
     for line in body.split("\n"):
-        for statement in _statements(line.strip()):
-            _add(program, statement)
-    return program
+        stripped = line.strip()
+        for statement in _statements("" if stripped in ("{", "}") else stripped):
+            _add(function, statement)
 
 
 def _statements(line: str) -> list[str]:
@@ -76,9 +106,9 @@ def _statements(line: str) -> list[str]:
     return [part.strip() + ";" for part in line.split(";") if part.strip()]
 
 
-def _add(program: Program, statement: str) -> None:
+def _add(function: Function, statement: str) -> None:
     if statement.endswith(":"):
-        program.labels[statement[:-1]] = len(program.instructions)
+        function.labels[statement[:-1]] = len(function.instructions)
         return
     if statement.startswith("."):
         return
@@ -86,8 +116,8 @@ def _add(program: Program, statement: str) -> None:
     if not found:
         raise MachineError(f"cannot read {statement!r}")
     negated, predicate, opcode, operands = found.groups()
-    parts = re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,\s{\[]+", operands)
-    program.instructions.append(Instruction(statement, opcode.split("."), parts, predicate, negated == "!"))
+    parts = re.findall(r"\{[^}]*\}|\[[^\]]*\]|\([^)]*\)|[^,\s{\[(]+", operands)
+    function.instructions.append(Instruction(statement, opcode.split("."), parts, predicate, negated == "!"))
 
 
 class Memory:
@@ -149,9 +179,7 @@ class Machine:
 
     def __init__(self, text: str) -> None:
         self.program = parse(text)
-        self._registers: dict[str, Lanes] = {}
-        self._places = np.zeros(0, int)
-        self._alive = np.zeros(0, bool)
+        self._frame: Frame | None = None
 
     def run(self, slots: list[bytes], memory: Memory, programs: int) -> None:
         """Run `programs` thread blocks, one after the other."""
@@ -162,49 +190,68 @@ class Machine:
     def _run_program(self, slots: list[bytes], memory: Memory, number: int, programs: int) -> None:
         program = self.program
         count = program.lanes
-        self._registers = {
+        self._slots = {name: slots[place][:size] for place, (name, size) in enumerate(program.parameters)}
+        self._global = memory
+        self._shared = Memory(program.shared_bytes)
+        self._shared.exists[:] = True
+        frame = Frame(program.functions[program.entry], np.zeros(count, int), np.ones(count, bool))
+        frame.registers = {
             "%tid.x": np.arange(count, dtype=np.uint32),
             "%ctaid.x": np.full(count, number, np.uint32),
             "%ctaid.y": np.zeros(count, np.uint32),
             "%nctaid.x": np.full(count, programs, np.uint32),
         }
-        self._slots = {name: slots[place][:size] for place, (name, size) in enumerate(program.parameters)}
-        self._global = memory
-        self._shared = Memory(program.shared_bytes)
-        self._shared.exists[:] = True
-        self._places = np.zeros(count, int)
-        self._alive = np.ones(count, bool)
+        self._finish(frame)
+
+    def _finish(self, frame: Frame) -> None:
+        """Run a function until all its lanes have returned."""
+        outer, self._frame = self._frame, frame
         steps = 0
-        while self._alive.any():
+        while frame.alive.any():
             steps += 1
             if steps > 200_000:
                 raise MachineError("the program does not end")
             self._step()
+        self._frame = outer
 
     def _step(self) -> None:
-        here = int(self._places[self._alive].min())
-        lanes = np.flatnonzero(self._alive & (self._places == here))
-        if here >= len(self.program.instructions):
-            self._alive[lanes] = False
+        frame = self._frame
+        here = int(frame.places[frame.alive].min())
+        lanes = np.flatnonzero(frame.alive & (frame.places == here))
+        if here >= len(frame.function.instructions):
+            frame.alive[lanes] = False
             return
-        instruction = self.program.instructions[here]
-        self._places[lanes] += 1
+        instruction = frame.function.instructions[here]
+        frame.places[lanes] += 1
         if instruction.predicate is not None:
-            holds = self._registers[instruction.predicate][lanes]
+            holds = frame.registers[instruction.predicate][lanes]
             lanes = lanes[~holds if instruction.negated else holds]
             if not len(lanes):
                 return
         with np.errstate(all="ignore"):
             self._execute(instruction, lanes)
 
+    def _call(self, instruction: Instruction, lanes: Lanes) -> None:
+        result, name, arguments = instruction.operands
+        caller = self._frame
+        alive = np.zeros(self.program.lanes, bool)
+        alive[lanes] = True
+        frame = Frame(self.program.functions[name], np.zeros(self.program.lanes, int), alive)
+        for place, argument in enumerate(re.findall(r"\w+", arguments)):
+            frame.parameters[f"{name}_param_{place}"] = caller.parameters[argument]
+        self._finish(frame)
+        caller.parameters[result.strip("()")] = frame.parameters["func_retval0"]
+
     def _execute(self, instruction: Instruction, lanes: Lanes) -> None:
         name = instruction.opcode[0]
         if name == "bra":
-            self._places[lanes] = self.program.labels[instruction.operands[0]]
+            self._frame.places[lanes] = self._frame.function.labels[instruction.operands[0]]
         elif name == "ret":
-            self._alive[lanes] = False
+            self._frame.alive[lanes] = False
+        elif name == "call":
+            self._call(instruction, lanes)
         elif name == "bar":
-            if len(lanes) != self._alive.sum() or len(lanes) != self.program.lanes:
+            if len(lanes) != self.program.lanes:
                 raise MachineError(f"{instruction.text}: not all lanes arrive")
             self._shared.barrier()
             self._global.barrier()
@@ -221,9 +268,7 @@ class Machine:
         itemsize = np.dtype(kind).itemsize
         several = next((int(part[1:]) for part in opcode if re.fullmatch(r"v\d", part)), 1)
         if opcode[1] == "param":
-            name = instruction.operands[1][1:-1]
-            value = np.frombuffer(self._slots[name], _unsigned(8 * len(self._slots[name])))[0]
-            self._write(instruction.operands[0], lanes, np.full(len(lanes), value))
+            self._access_parameter(instruction, lanes, kind)
             return
         memory = self._shared if opcode[1] == "shared" else self._global
         address = instruction.operands[1 if opcode[0] == "ld" else 0]
@@ -240,6 +285,21 @@ class Machine:
         parts = [self._read(name, lanes, _unsigned(8 * itemsize)) for name in names]
         rows = np.concatenate([part[:, None].view(np.uint8).reshape(len(lanes), itemsize) for part in parts], axis=1)
         memory.store(addresses, lanes, rows, where)
+
+    def _access_parameter(self, instruction: Instruction, lanes: Lanes, kind: type) -> None:
+        parameters = self._frame.parameters
+        if instruction.opcode[0] == "st":
+            name = instruction.operands[0][1:-1]
+            known = parameters.setdefault(name, np.zeros(self.program.lanes, np.uint64))
+            known[lanes] = self._read(instruction.operands[1], lanes, _unsigned(8 * np.dtype(kind).itemsize))
+            return
+        name = instruction.operands[1][1:-1]
+        if name in parameters:
+            value = parameters[name][lanes].astype(_unsigned(8 * np.dtype(kind).itemsize))
+        else:
+            bits = 8 * len(self._slots[name])
+            value = np.full(len(lanes), np.frombuffer(self._slots[name], _unsigned(bits))[0])
+        self._write(instruction.operands[0], lanes, value)
 
     def _address(self, text: str, lanes: Lanes) -> Lanes:
         base, offset = re.fullmatch(r"\[([%\w]+)(?:\+(-?\d+))?\]", text).groups()
@@ -280,7 +340,7 @@ class Machine:
         if name == "selp":
             kind = _TYPES[opcode[-1]]
             a, b = (self._read(source, lanes, kind) for source in sources[:2])
-            self._write(target, lanes, np.where(self._registers[sources[2]][lanes], a, b))
+            self._write(target, lanes, np.where(self._frame.registers[sources[2]][lanes], a, b))
             return
         if name == "mov":
             self._move(opcode, target, sources[0], lanes)
@@ -340,13 +400,13 @@ class Machine:
 
     def _read_predicate(self, source: str, lanes: Lanes) -> Lanes:
         if source.startswith("%"):
-            return self._registers[source][lanes]
+            return self._frame.registers[source][lanes]
         return np.full(len(lanes), int(source) != 0)
 
     def _read(self, source: str, lanes: Lanes, kind: type) -> Lanes:
         dtype = np.dtype(kind)
         if source.startswith("%"):
-            raw = self._registers[source][lanes]
+            raw = self._frame.registers[source][lanes]
             unsigned = np.dtype(_unsigned(8 * dtype.itemsize))
             return raw.astype(unsigned).view(dtype)
         if source.startswith(("0f", "0d")):
@@ -364,9 +424,9 @@ class Machine:
             return
         if values.dtype != bool:
             values = np.ascontiguousarray(values).view(_unsigned(8 * values.dtype.itemsize)).astype(np.uint64)
-        known = self._registers.get(target)
+        known = self._frame.registers.get(target)
         if known is None:
-            known = self._registers[target] = np.zeros(self.program.lanes, values.dtype)
+            known = self._frame.registers[target] = np.zeros(self.program.lanes, values.dtype)
         known[lanes] = values
 
 
@@ -463,6 +523,14 @@ def _minimum(opcode: list[str], a: Lanes, b: Lanes) -> Lanes:
     return np.minimum(a, b) if "NaN" in opcode else np.fmin(a, b)
 
 
+def _funnel(opcode: list[str], low: Lanes, high: Lanes, distance: Lanes) -> Lanes:
+    both = (high.astype(np.uint64) << np.uint64(32)) | low.astype(np.uint64)
+    count = (distance & 31 if "wrap" in opcode else np.minimum(distance, 32)).astype(np.uint64)
+    if opcode[1] == "l":
+        return (both >> (np.uint64(32) - count)).astype(np.uint32)
+    return (both >> count).astype(np.uint32)
+
+
 def _leading_zeros(opcode: list[str], a: Lanes) -> Lanes:
     return np.array([8 * a.itemsize - int(x).bit_length() for x in a], np.uint32)
 
@@ -496,6 +564,7 @@ _ARITHMETIC: dict[str, Callable[..., Lanes]] = {
     "popc": lambda opcode, a: np.bitwise_count(a).astype(np.uint32),
     "clz": _leading_zeros,
     "copysign": _copysign,
+    "shf": _funnel,
     "ex2": lambda opcode, a: np.exp2(a),
 }
 _LOGIC: dict[str, Callable[..., Lanes]] = {
