@@ -53,6 +53,10 @@ class Statistics:
         with self._lock:
             setattr(self, what, getattr(self, what) + 1)
 
+    def after_fork(self) -> None:
+        """In the child: nobody would release a lock that another thread held."""
+        self._lock = threading.Lock()
+
 
 statistics = Statistics()
 
@@ -147,6 +151,7 @@ class _Memory:
         """In the child: locks that other threads held would never be released."""
         self.lock = threading.Lock()
         self.compiling = {}
+        statistics.after_fork()
 
 
 _memory = _Memory()
@@ -185,15 +190,17 @@ def compile_kernel(kernel: Kernel, backend: Backend) -> Executable:
     if found is not None:
         statistics.count("from_memory")
         return found
-    with _memory.turn(memory_key):
-        found = _memory.find(memory_key)
-        if found is not None:
-            statistics.count("from_memory")
-            return found
-        executable = _load_or_build(kernel, distributed, text, backend, key)
-        _memory.keep(memory_key, executable)
-    _memory.done(memory_key)
-    return executable
+    try:
+        with _memory.turn(memory_key):
+            found = _memory.find(memory_key)
+            if found is not None:
+                statistics.count("from_memory")
+                return found
+            executable = _load_or_build(kernel, distributed, text, backend, key)
+            _memory.keep(memory_key, executable)
+            return executable
+    finally:
+        _memory.done(memory_key)
 
 
 def _load_or_build(kernel: Kernel, distributed: Kernel, text: str, backend: Backend, key: str) -> Executable:

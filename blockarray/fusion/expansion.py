@@ -21,6 +21,7 @@ from blockarray.fusion.index_maps import (
     indices_along_axes,
     is_row_major,
     points,
+    span,
     split_extents,
     split_strides,
     useful_split,
@@ -560,7 +561,7 @@ class Expansion:
                 self.sources.add(number)
                 if not self.graph.is_leaf(number):
                     self.reads.add(number)
-                return self._append_statement(Read(number, node.dtype, offset, self._safe(number, strides)), number)
+                return self._append_statement(Read(number, node.dtype, offset, self._safe(number, offset, strides)), number)
             case "number":
                 return self._append_statement(Number(number, node.dtype), number)
             case "same":
@@ -584,12 +585,15 @@ class Expansion:
                 return self._narrowed(running, node.dtype, number)
         source = int(recipe.kind.removeprefix("take "))
         start, rest = recipe.detail
-        safe = self._safe(source, rest)
+        safe = self._safe(source, start, rest)
         return self._append_statement(Take(source, node.dtype, start, operands, recipe.positions, safe), number)
 
-    def _safe(self, source: int, strides: Strides) -> Strides:
-        """Strides that keep an access to memory without elements inside the loops over axes without points."""
-        if self.graph.sizes[source]:
+    def _safe(self, source: int, offset: int, strides: Strides) -> Strides:
+        """Strides that keep an access to elements that do not exist inside the loops over axes without points."""
+        if 0 not in self.extents:
+            return strides
+        low, high = span(offset, strides, self.extents)
+        if 0 <= low and high < self.graph.sizes[source]:
             return strides
         return tuple(stride if extent else 1 for stride, extent in zip(strides, self.extents, strict=True))
 

@@ -172,6 +172,8 @@ def span(offset: int, strides: Strides, extents: Extents) -> tuple[int, int]:
     """Lowest and highest element of the map."""
     low = high = offset
     for stride, extent in zip(strides, extents, strict=True):
+        if extent == 0:
+            continue
         if stride > 0:
             high += stride * (extent - 1)
         else:

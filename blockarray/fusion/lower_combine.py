@@ -114,6 +114,28 @@ def merge(builder: Builder, name: str, left: Sequence[Value], right: Sequence[Va
     return tuple(_value(value) for value in values)
 
 
+def merge_later(builder: Builder, name: str, left: Sequence[Value], right: Sequence[Value]) -> Partial:
+    """`merge` where all elements of `right` have greater positions than those of `left`.
+
+    Positions then need not be compared: an element that is met later wins only if it is better.
+    """
+    if name not in _BETTER or left[0].block.dtype.kind != "float":
+        return merge(builder, name, left, right)
+    core = BlockCore(builder)
+    best, position = (BlockValue(core, value) for value in left)
+    value, later_position = (BlockValue(core, value) for value in right)
+    # A NaN compares false: it is not beaten, and the first one stays.
+    right_wins = ~core.apply(_BETTER[name], value, best) & ~core.apply("isnan", best)
+    return (
+        _value(core.where(right_wins, value, best)),
+        _value(core.where(right_wins, later_position, position)),
+    )
+
+
+# Which comparison says that a later element does not take the place of an earlier one.
+_BETTER = MappingProxyType({"argmax": "less_equal", "argmin": "greater_equal"})
+
+
 def identity_numbers(name: str, dtypes: Sequence[DType]) -> tuple[Number, ...]:
     """The partial result that changes nothing, as numbers."""
     return combiner(name).identity(tuple(dtypes))

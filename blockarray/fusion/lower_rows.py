@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blockarray.fusion.lower_analysis import FoldGroup, Pass, closure
-from blockarray.fusion.lower_combine import identity, merge
+from blockarray.fusion.lower_combine import identity, merge, merge_later
 from blockarray.fusion.lower_grid import ProgramPart
 from blockarray.fusion.lower_stores import numbered, store_all
 from blockarray.fusion.lower_values import Lowering, Values, Window
@@ -288,7 +288,7 @@ class _Turn:
         parts = values.fold_operands(group)
         if not lowering.schedule.deferred:
             parts = reduce_axes(lowering, group, parts, range(lowering.rank))
-        return merge(lowering.builder, group.combiner, partial, parts)
+        return merge_later(lowering.builder, group.combiner, partial, parts)
 
 
 def lower_rows(lowering: Lowering, part: ProgramPart) -> None:

@@ -17,7 +17,7 @@ from codegen.llvm.writer import FunctionWriter, ModuleWriter
 from codegen.target import Target
 
 # Registers are made on demand, through as many Python calls as a chain of operations is long.
-_LONGEST_CHAIN = 64
+_LONGEST_CHAIN = 32
 
 
 class EmissionContext:

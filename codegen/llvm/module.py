@@ -1,10 +1,9 @@
 """From the text of a module to machine code: parse, check, optimise, emit."""
 
-import os
 import re
 import struct
-import threading
 from collections.abc import Iterator
+from functools import lru_cache
 
 import llvmlite.binding as llvm
 
@@ -39,29 +38,18 @@ BY_FUNCTION = {
 }
 """Intrinsics that a target turns into instructions if it has the function."""
 
-# llvmlite lets one thread at a time into LLVM. Our own lock around it is free outside of calls, so that a fork can wait
-# for it: a child would wait for ever for a thread that it does not have.
-_lock = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
-_machines: dict[tuple[str, str, str], llvm.TargetMachine] = {}
-_ready = False
 
+@lru_cache(maxsize=16)
+def _machine(triple: str, cpu: str, features: str) -> llvm.TargetMachine:
+    """LLVM's target machine, kept: making one takes as long as a small kernel's passes.
 
-def machine_for(target: Target) -> llvm.TargetMachine:
-    """LLVM's target machine, made once for each target."""
-    global _ready
-    key = (target.triple, target.cpu, target.features)
-    with _lock:
-        if not _ready:
-            llvm.initialize_all_targets()
-            llvm.initialize_all_asmprinters()
-            _ready = True
-        if key not in _machines:
-            _machines[key] = llvm.Target.from_triple(target.triple).create_target_machine(
-                cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small"
-            )
-        return _machines[key]
+    No lock of ours: llvmlite lets one thread at a time into LLVM.
+    """
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm.Target.from_triple(triple).create_target_machine(
+        cpu=cpu, features=features, opt=2, reloc="pic", codemodel="small"
+    )
 
 
 class Module:
@@ -71,43 +59,37 @@ class Module:
         check_declarations(text, target, kernel)
         self._target = target
         self._kernel = kernel
-        self._machine = machine_for(target)
-        with _lock:
-            self._module = _parse(text, kernel)
-            self._module.data_layout = str(self._machine.target_data)
+        self._machine = _machine(target.triple, target.cpu, target.features)
+        self._module = _parse(text, kernel)
+        self._module.data_layout = str(self._machine.target_data)
 
     def verify(self) -> None:
         """Let LLVM check the module."""
         try:
-            with _lock:
-                self._module.verify()
+            self._module.verify()
         except RuntimeError as error:
             raise InternalCompilerError(f"llvm: the module of kernel {self._kernel} is not valid: {error}") from error
 
     def optimize(self) -> None:
         """Run the passes."""
-        with _lock:
-            options = llvm.create_pipeline_tuning_options(speed_level=2)
-            builder = llvm.create_pass_builder(self._machine, options)
-            manager = llvm.create_new_module_pass_manager()
-            for name in PASSES:
-                getattr(manager, f"add_{name}_pass")()
-            manager.run(self._module, builder)
+        options = llvm.create_pipeline_tuning_options(speed_level=2)
+        builder = llvm.create_pass_builder(self._machine, options)
+        manager = llvm.create_new_module_pass_manager()
+        for name in PASSES:
+            getattr(manager, f"add_{name}_pass")()
+        manager.run(self._module, builder)
 
     def text(self) -> str:
         """The module as it is now."""
-        with _lock:
-            return str(self._module)
+        return str(self._module)
 
     def assembly(self) -> str:
         """Assembly of the host, or PTX."""
-        with _lock:
-            return self._machine.emit_assembly(self._module)
+        return self._machine.emit_assembly(self._module)
 
     def object_code(self) -> bytes:
         """An object file that refers to nothing but itself and the target's libraries."""
-        with _lock:
-            binary = self._machine.emit_object(self._module)
+        binary = self._machine.emit_object(self._module)
         unknown = sorted(set(undefined_symbols(binary)) - self._target.libraries)
         if unknown:
             raise InternalCompilerError(

@@ -1,1 +1,1 @@
-""""""
+"""Passes: functions from a kernel to a kernel that computes the same."""

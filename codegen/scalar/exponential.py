@@ -175,6 +175,16 @@ def power_of_two_field(core: CoreFunctions, rounded: ScalarValue, constants: Exp
     return core.bits(rounded) << constants.fraction_bits
 
 
+def power_of_two(
+    core: CoreFunctions, rounded: ScalarValue, constants: ExponentialConstants, halvings: int = 0
+) -> ScalarValue:
+    """``2**(k - halvings)``, which must be a normal number."""
+    dtype = core.dtype(rounded)
+    bias = 2 ** (dtype.bits - constants.fraction_bits - 2) - 1
+    one = (bias - halvings) << constants.fraction_bits
+    return core.from_bits(power_of_two_field(core, rounded, constants) + one, dtype)
+
+
 def scale(
     core: CoreFunctions,
     value: ScalarValue,
@@ -237,9 +247,7 @@ def expm1(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     small = rest * rest * horner(rest, constants.exp_minus_one) + ((upper - rest) - lower)
     # half of the result first, as 2**k itself overflows for the largest results; the large parts first, because they
     # cancel where k is 1 or -1
-    bias = 2 ** (core.dtype(x).bits - constants.fraction_bits - 2) - 1
-    field = power_of_two_field(core, rounded, constants) + ((bias - 1) << constants.fraction_bits)
-    half_power = core.from_bits(field, core.dtype(x))
+    half_power = power_of_two(core, rounded, constants, halvings=1)
     half_result = (rest * half_power + (half_power - 0.5)) + small * half_power
     result = half_result + half_result
     # half of a subnormal number would lose a bit, and zero would lose its sign

@@ -2,9 +2,10 @@
 
 import math
 
-from codegen.scalar.exponential import exp_scaled, expm1
+from codegen.scalar import exponential
+from codegen.scalar.exponential import exp_scaled
 from codegen.scalar.function import CoreFunctions, ScalarValue
-from codegen.scalar.logarithm import log, log1p
+from codegen.scalar.logarithm import log1p
 from codegen.scalar.polynomial import by_width, horner
 
 # (sinh(x) / x - 1) / x**2 in x**2 for |x| <= 1; minimax by Remez exchange in 200-bit arithmetic; errors 2**-27.3, 2**-56.6
@@ -39,11 +40,19 @@ def cosh(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
 
 
 def tanh(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
-    """Hyperbolic tangent: t / (t + 2) of t = exp(2 |x|) - 1; 1 to the last digit beyond 22."""
+    """Hyperbolic tangent: t / (t + 2) of t = exp(2 |x|) - 1; 1 to the last digit beyond the limit.
+
+    t as `expm1` has it, without what that needs for results at the ends of the range.
+    """
+    constants = exponential.constants_for(core, x)
     magnitude = core.apply("fabs", x)
-    limit = core.constant(x, 22)
+    limit = core.constant(x, by_width(core, x, 9.5, 20.0))
     inside = core.where(magnitude > limit, limit, magnitude)
-    less_one = expm1(core, inside + inside)
+    inside = inside + inside
+    rounded, rest = exponential.reduce_by_ln2(core, inside, constants)
+    small = rest * rest * horner(rest, constants.exp_minus_one)
+    power = exponential.power_of_two(core, rounded, constants)
+    less_one = (rest * power + (power - 1.0)) + small * power
     return core.apply("copysign", less_one / (less_one + 2.0), x)
 
 
@@ -51,20 +60,20 @@ def arcsinh(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """Inverse hyperbolic sine: log1p(a + a**2 / (1 + sqrt(1 + a**2))) of the magnitude a, log(2 a) of huge ones."""
     a = core.apply("fabs", x)
     huge = a > by_width(core, x, 2.0**30, 2.0**60)
-    moderate = core.where(huge, core.constant(x, 1), a)
+    moderate = core.where(huge, core.constant(x, 0), a)
     square = moderate * moderate
-    near = log1p(core, moderate + square / (core.apply("sqrt", square + 1.0) + 1.0))
-    far = log(core, a) + _LN2
-    return core.apply("copysign", core.where(huge, far, near), x)
+    added = square / (core.apply("sqrt", square + 1.0) + 1.0)
+    result = log1p(core, a + added) + core.where(huge, core.constant(x, _LN2), core.constant(x, 0))
+    return core.apply("copysign", result, x)
 
 
 def arccosh(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """Inverse hyperbolic cosine, NaN below 1: log1p(t + sqrt(2 t + t**2)) of t = x - 1, log(2 x) of huge x."""
     huge = x > by_width(core, x, 2.0**30, 2.0**60)
-    t = core.where(huge, core.constant(x, 1), x) - 1.0
-    near = log1p(core, t + core.apply("sqrt", (t + t) + t * t))
-    far = log(core, x) + _LN2
-    result = core.where(huge, far, near)
+    t = x - 1.0
+    moderate = core.where(huge, core.constant(x, 0), t)
+    added = core.apply("sqrt", (moderate + moderate) + moderate * moderate)
+    result = log1p(core, t + added) + core.where(huge, core.constant(x, _LN2), core.constant(x, 0))
     return core.where(x < 1.0, core.constant(x, math.nan), result)
 
 

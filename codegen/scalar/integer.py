@@ -7,14 +7,15 @@ from codegen.scalar.function import CoreFunctions, ScalarValue
 def left_shift(core: CoreFunctions, x: ScalarValue, amount: ScalarValue) -> ScalarValue:
     """Bits moved up; 0 if the amount is negative or not less than the width."""
     in_range = core.bits(amount) < core.dtype(x).bits
-    return core.where(in_range, x << amount, core.constant(x, 0))
+    # The mask keeps the shift defined; without it LLVM 22 shifts by the low 32 bits of a 64-bit amount on a GPU.
+    return core.where(in_range, x << (amount & (core.dtype(x).bits - 1)), core.constant(x, 0))
 
 
 def right_shift(core: CoreFunctions, x: ScalarValue, amount: ScalarValue) -> ScalarValue:
     """Bits moved down, the sign repeated; only signs if the amount is negative or not less than the width."""
     width = core.dtype(x).bits
     if core.dtype(x).kind == "unsigned":
-        return core.where(amount < width, x >> amount, core.constant(x, 0))
+        return core.where(amount < width, x >> (amount & (width - 1)), core.constant(x, 0))
     return x >> core.where(core.bits(amount) < width, amount, core.constant(amount, width - 1))
 
 

@@ -52,7 +52,7 @@ def piece_of(problem: Problem, axis: int, target: Target) -> int:
     least_bytes = _HOST_LEAST_BYTES if on_host else _LANES_LEAST_BYTES
     programs = _programs_of_kept(problem, target)
     wanted = target.cores * (_PROGRAMS_PER_HOST_CORE if on_host else _PROGRAMS_PER_MULTIPROCESSOR)
-    if programs >= wanted // 2 or problem.points * itemsize < 4 * least_bytes:
+    if programs >= wanted or problem.points * itemsize < 4 * least_bytes:
         return 0
     bytes_per_index = max(1, problem.points * itemsize // (extent * programs))
     least = power_of_two_from(-(-least_bytes // bytes_per_index))

@@ -16,6 +16,8 @@ _REGISTERS_IN_FLIGHT = 8
 # Accumulators of a program that sums columns: they stay in the first cache beside the rows that stream through.
 _COLUMN_BYTES = 8192
 _ROWS_AT_A_TIME = 8
+# So many registers of columns and more go that way; fewer stay in registers.
+_COLUMN_REGISTERS = 16
 
 # Rows of a tile that reads along one axis and writes along another: a cache line holds 16 4-byte elements.
 _TRANSPOSED_ROWS = 16
@@ -158,12 +160,12 @@ def _columns(problem: Problem, width: int) -> Schedule:
     if problem.cost > 16:
         rows = min(rows, 2)
     tile, tail = [1] * problem.rank, [1] * problem.rank
-    wide = power_of_two_to(_COLUMN_BYTES * 8 // problem.element_bits)
-    if problem.passes == 1 and inner >= 16 * width and not problem.running:
-        tile[-1] = 2 * width if problem.cost <= 16 else width
-        tail[-1] = tile[-1]
+    if inner >= _COLUMN_REGISTERS * width and not problem.running:
+        accumulators = max(1, problem.folds) * problem.element_bits // 8
+        columns = min(power_of_two_to(_COLUMN_BYTES // accumulators), power_of_two_from(inner))
+        tile[-1] = 2 * width if problem.cost <= 32 else width
+        tail[-1] = width if tile[-1] > width else width // 2
         tile[blocked] = rows
-        columns = min(wide, power_of_two_from(inner))
         reason = f"{columns} accumulators in memory, {rows} rows at a time, each read in order"
         return _host("columns", tile, width, [reason], tail, blocked, deferred=False, columns=columns)
     tile[-1] = min(4 * width if problem.cost <= 64 else width, power_of_two_from(inner))

@@ -1,12 +1,11 @@
 """Graphs for tests of the partition: built node by node on a device that does not exist, and random ones."""
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
-from blockarray.execution.memory import Buffer
 from blockarray.graph.nodes import (
     Cast,
     Constant,
@@ -29,6 +28,9 @@ from codegen.scalar.table import TABLE
 from codegen.target import Target
 from codegen.targets.backend import Backend
 
+if TYPE_CHECKING:
+    from blockarray.execution.memory import Buffer
+
 HOST = Target("cpu", "x86_64-unknown-linux-gnu", "x86-64", "", 256, 1, 1, 1 << 20, frozenset(), cores=2)
 # Graphs need no device before they run.
 NO_DEVICE = cast(Backend, None)
@@ -44,7 +46,7 @@ class ArrayBuffer:
 
 def source(array: np.ndarray) -> Source:
     """An evaluated node."""
-    return Source(array.shape, dtypes.of(array.dtype), NO_DEVICE, cast(Buffer, ArrayBuffer(array)))
+    return Source(array.shape, dtypes.of(array.dtype), NO_DEVICE, cast("Buffer", ArrayBuffer(array)))
 
 
 def constant(value: int | float | bool, dtype: DType) -> Constant:
@@ -343,5 +345,83 @@ def graphs(draw: st.DrawFn, most_operations: int = 12) -> tuple[Node, ...]:
     pending = [node for node in growing.nodes if not node.is_leaf]
     if not pending:
         return (apply("negative", growing.nodes[0]),)
-    more = draw(st.lists(st.sampled_from(pending), max_size=2))
+    more = draw(st.lists(st.sampled_from(pending), max_size=4))
     return tuple(dict.fromkeys((pending[-1], *more)))
+
+
+class Writing:
+    """A program of writes to windows of two arrays, as recorded: every write makes a new version."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        rows, columns = draw(st.sampled_from(((1, 12), (4, 4), (5, 3), (2, 8))))
+        self.arrays: list[Node] = []
+        for start in (0, 100):
+            values = np.arange(start, start + rows * columns, dtype=np.int64).reshape(rows, columns)
+            self.arrays.append(source(values))
+        self.versions: list[Node] = list(self.arrays)
+
+    def window(self, where: np.ndarray, height: int, width: int) -> np.ndarray:
+        """A window of this shape somewhere, perhaps reversed."""
+        top = self.draw(st.integers(0, where.shape[0] - height))
+        left = self.draw(st.integers(0, where.shape[1] - width))
+        found = where[top : top + height, left : left + width]
+        kind = self.draw(st.integers(0, 7))
+        if kind == 0:
+            found = found[::-1]
+        elif kind == 1:
+            found = found[:, ::-1]
+        elif kind == 2 and height == width:
+            found = found.T
+        return found
+
+    def write(self) -> None:
+        """Replace one array by a version with a window written."""
+        which = self.draw(st.integers(0, 1))
+        target = self.arrays[which]
+        where = positions(target)
+        rows, columns = where.shape
+        if self.draw(st.integers(0, 5)) == 0:
+            # Every other element: windows that interleave without meeting.
+            window = where[:, self.draw(st.integers(0, 1)) :: 2]
+            other = where[:, self.draw(st.integers(0, 1)) :: 2]
+            value: Node = view_like(target, window)
+            if other.shape == window.shape:
+                value = apply("add", value, view_like(target, other))
+        else:
+            height, width = self.draw(st.integers(1, rows)), self.draw(st.integers(1, columns))
+            window = self.window(where, height, width)
+            value = self.part(window, target, height, width)
+            if self.draw(st.booleans()):
+                value = apply("add", value, self.part(window, target, height, width))
+        self.arrays[which] = Update(target, value, *window_of(target, window))
+        self.versions.append(self.arrays[which])
+
+    def part(self, window: np.ndarray, target: Node, height: int, width: int) -> Node:
+        """A value of the window's shape."""
+        kind = self.draw(st.integers(0, 6))
+        if kind == 0:
+            return view_like(target, window)
+        if kind == 1:
+            return apply("multiply", view_like(target, window), constant(3, dtypes.int64))
+        base = target
+        if kind >= 4:
+            base = self.versions[self.draw(st.integers(0, len(self.versions) - 1))]
+        found = view_like(base, self.window(positions(base), height, width))
+        if kind == 2:
+            return apply("subtract", found, fold("add", found, 1))
+        if kind == 3:
+            return fold("maximum", found, self.draw(st.integers(0, 1)))
+        return found
+
+
+@st.composite
+def writes(draw: st.DrawFn) -> tuple[Node, ...]:
+    """Roots of a graph that writes into windows, old versions among them at times."""
+    writing = Writing(draw)
+    for _ in range(draw(st.integers(1, 5))):
+        writing.write()
+    roots = [node for node in writing.arrays if not node.is_leaf]
+    for old in draw(st.lists(st.sampled_from(writing.versions), max_size=2)):
+        roots.append(old if not old.is_leaf and draw(st.booleans()) else apply("negative", old))
+    return tuple(dict.fromkeys(roots))

@@ -9,7 +9,7 @@ from blockarray.fusion.reference import run
 from blockarray.graph import reference
 from blockarray.graph.nodes import Node
 from blockarray.graph.recording import Recording, linearize
-from tests.blockarray.graphs import HOST, graphs, leaf_array
+from tests.blockarray.graphs import HOST, graphs, leaf_array, writes
 
 # Sums of integers below this are exact in float64 and do not depend on the order of additions.
 _EXACT = {"float64": 2.0**50, "float32": 2.0**22, "float16": 2.0**10}
@@ -44,6 +44,14 @@ def assert_plan_agrees(roots: tuple[Node, ...], parts: int, take_over: bool, bac
 )
 @given(graphs(), st.integers(1, 3), st.booleans(), st.booleans())
 def test_plan_of_random_graph_agrees_with_nodes(
+    roots: tuple[Node, ...], parts: int, take_over: bool, backwards: bool
+) -> None:
+    assert_plan_agrees(roots, parts, take_over, backwards)
+
+
+@settings(max_examples=400, deadline=None)
+@given(writes(), st.integers(1, 4), st.booleans(), st.booleans())
+def test_plan_of_random_writes_agrees_with_nodes(
     roots: tuple[Node, ...], parts: int, take_over: bool, backwards: bool
 ) -> None:
     assert_plan_agrees(roots, parts, take_over, backwards)

@@ -127,13 +127,16 @@ class Memory:
         self.bytes = np.zeros(size, np.uint8)
         self.exists = np.zeros(size, bool)
         self.initialized = np.zeros(size, bool)
-        self._written_by = np.full(size, -1)
-        self._read_by = np.full(size, -1)
+        self._touched: list[tuple[int, int]] = []
+        self._written_by = np.full(size, -1, np.int16)
+        self._read_by = np.full(size, -1, np.int16)
 
     def barrier(self) -> None:
         """Nothing before it can race with anything behind it."""
-        self._written_by[:] = -1
-        self._read_by[:] = -1
+        for start, end in self._touched:
+            self._written_by[start:end] = -1
+            self._read_by[start:end] = -1
+        self._touched.clear()
 
     def load(self, addresses: Lanes, lanes: Lanes, nbytes: int, where: str) -> Lanes:
         """`nbytes` at each address, as rows of bytes."""
@@ -169,6 +172,8 @@ class Memory:
         if (addresses % nbytes).any():
             raise MachineError(f"{where}: an address is not a multiple of {nbytes}")
         places = addresses[:, None] + np.arange(nbytes)
+        if len(addresses):
+            self._touched.append((max(0, int(addresses.min())), int(addresses.max()) + nbytes))
         if (places < 0).any() or (places >= len(self.bytes)).any() or not self.exists[places].all():
             raise MachineError(f"{where}: an address outside of all buffers")
         return places

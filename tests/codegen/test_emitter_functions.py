@@ -43,6 +43,8 @@ def values(generator: np.random.Generator, dtype: DType) -> np.ndarray:
     array = generator.integers(limits.min, limits.max, COUNT, dtype.numpy, endpoint=True)
     array[::3] = generator.integers(0, 9, len(array[::3]))
     array[:4] = [0, limits.max, limits.min, 1]
+    if dtype.bits == 64:  # small numbers for whoever looks at the lower half
+        array[4:7] = [2**32, 2**32 + 5, 2**40]
     return array
 
 

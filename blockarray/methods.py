@@ -1,0 +1,356 @@
+"""Installs functions as methods and properties of `ndarray`."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from blockarray import composed, indexing, manipulation, products, reductions
+from blockarray.fallback import call_numpy, replace_value
+from blockarray.interop import array_function, array_ufunc, dlpack, dlpack_device
+from blockarray.ndarray import (
+    Scalar,
+    copy_of,
+    host_value,
+    ndarray,
+    to_device,
+)
+from blockarray.ufuncs import UFUNCS, as_operand
+
+
+class Flags:
+    """Memory layout of an array, as NumPy's flags."""
+
+    def __init__(self, array: ndarray) -> None:
+        self._array = array
+
+    @property
+    def _shadow(self) -> np.ndarray:
+        # NumPy itself reads the flags off strides: of an array over one element, which is never looked at.
+        array = self._array
+        return np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), array.shape, array.strides)
+
+    @property
+    def c_contiguous(self) -> bool:
+        """Row-major without gaps."""
+        return self._shadow.flags.c_contiguous
+
+    @property
+    def f_contiguous(self) -> bool:
+        """Column-major without gaps."""
+        return self._shadow.flags.f_contiguous
+
+    contiguous = c_contiguous
+
+    @property
+    def forc(self) -> bool:
+        """Row-major or column-major without gaps."""
+        return self.c_contiguous or self.f_contiguous
+
+    @property
+    def fnc(self) -> bool:
+        """Column-major and not row-major."""
+        return self.f_contiguous and not self.c_contiguous
+
+    @property
+    def writeable(self) -> bool:
+        """Whether elements may be assigned."""
+        return self._array._writeable
+
+    @writeable.setter
+    def writeable(self, value: bool) -> None:
+        self._array._writeable = bool(value)
+
+    @property
+    def owndata(self) -> bool:
+        """Whether the array is no view of another."""
+        return self._array._base is None
+
+    aligned = True
+    writebackifcopy = False
+
+    def __getitem__(self, key: str) -> bool:
+        names = {
+            "C": "c_contiguous",
+            "F": "f_contiguous",
+            "W": "writeable",
+            "O": "owndata",
+            "A": "aligned",
+            "X": "writebackifcopy",
+        }
+        names |= {"CA": "contiguous", "CARRAY": "contiguous", "FORC": "forc", "FNC": "fnc"}
+        name = names.get(key, key.lower())
+        if not hasattr(type(self), name):
+            raise KeyError("Unknown flag")
+        return bool(getattr(self, name))
+
+    def __setitem__(self, key: str, value: bool) -> None:
+        if key not in ("W", "WRITEABLE"):
+            raise KeyError("Unknown flag")
+        self.writeable = value
+
+    def __repr__(self) -> str:
+        names = ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY")
+        return "\n".join(f"  {name} : {self[name]}" for name in names) + "\n"
+
+
+class FlatIterator:
+    """One-dimensional access to an array's elements in row-major order, as NumPy's ``flat``."""
+
+    def __init__(self, array: ndarray) -> None:
+        self.base = array
+        self._position = 0
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(manipulation.ravel(self.base))
+
+    def __next__(self) -> Any:
+        if self._position >= self.base.size:
+            raise StopIteration
+        self._position += 1
+        return manipulation.ravel(self.base)[self._position - 1]
+
+    def __getitem__(self, key: Any) -> Any:
+        return manipulation.ravel(self.base)[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        flat = manipulation.flatten(self.base)
+        host = host_value(flat)
+        host.flat[key] = np.asarray(value)
+        replace_value(self.base, host.reshape(self.base.shape))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(manipulation.flatten(self.base), dtype)
+
+    def copy(self) -> ndarray:
+        """A flattened copy."""
+        return manipulation.flatten(self.base)
+
+
+def _fill(self: ndarray, value: Any) -> None:
+    """Set every element to `value`."""
+    indexing.setitem(self, ..., value)
+
+
+def _copy(self: ndarray, order: str = "C") -> ndarray:
+    """A new array with the same value."""
+    return copy_of(self, order)
+
+
+def _shape_of(self: ndarray) -> tuple[int, ...]:
+    return self._shape
+
+
+def _reshape_in_place(self: ndarray, shape: Any) -> None:
+    changed = manipulation.reshape(self, shape)
+    if changed._cell is not self._cell:
+        raise AttributeError(
+            "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
+        )
+    self._shape, self._view = changed._shape, changed._view
+
+
+def _sort(self: ndarray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
+    """Sort in place."""
+    host = host_value(self)
+    host.sort(axis=axis, kind=kind, stable=stable)
+    replace_value(self, host)
+
+
+def _partition(self: ndarray, kth: Any, axis: int = -1, kind: str = "introselect", order: Any = None) -> None:
+    """Partition in place."""
+    host = host_value(self)
+    host.partition(kth, axis, kind)  # type: ignore[call-overload]
+    replace_value(self, host)
+
+
+def _resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
+    """Change shape and size in place."""
+    shape = new_shape[0] if len(new_shape) == 1 and not isinstance(new_shape[0], int) else new_shape
+    host = host_value(self)
+    host.resize(shape, refcheck=False)
+    fresh = as_operand(host)
+    self._cell, self._shape, self._view, self._base = fresh._cell, fresh._shape, fresh._view, None
+
+
+def _byteswap(self: ndarray, inplace: bool = False) -> ndarray:
+    """Bytes of each element in the other order."""
+    swapped = host_value(self).byteswap()
+    if inplace:
+        replace_value(self, swapped)
+        return self
+    return as_operand(swapped)
+
+
+def _setflags(self: ndarray, write: Any = None, align: Any = None, uic: Any = None) -> None:
+    """Set whether elements may be assigned."""
+    if write is not None:
+        self._writeable = bool(write)
+
+
+def _tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
+    """Write the elements to a file."""
+    host_value(self).tofile(fid, sep, format)
+
+
+def _dump(self: ndarray, file: Any) -> None:
+    """Pickle to a file."""
+    host_value(self).dump(file)
+
+
+def _dumps(self: ndarray) -> bytes:
+    """Pickle to bytes."""
+    return host_value(self).dumps()
+
+
+def _getfield(self: ndarray, dtype: Any, offset: int = 0) -> Any:
+    """A field of each element."""
+    return as_operand(host_value(self).getfield(dtype, offset))
+
+
+def _setfield(self: ndarray, value: Any, dtype: Any, offset: int = 0) -> None:
+    """Set a field of each element."""
+    host = host_value(self)
+    host.setfield(np.asarray(value), dtype, offset)
+    replace_value(self, host)
+
+
+def _hosted_method(name: str) -> Callable[..., Any]:
+    function = getattr(np, name)
+
+    def method(self: ndarray, *arguments: Any, **keywords: Any) -> Any:
+        return call_numpy(function, (self, *arguments), keywords, name=name, by_design=True)
+
+    method.__name__ = name
+    method.__doc__ = function.__doc__
+    return method
+
+
+def _set_real(self: ndarray, value: Any) -> None:
+    indexing.setitem(self, ..., value)
+
+
+def _set_imag(self: ndarray, value: Any) -> None:
+    raise TypeError("array does not have imaginary part to set")
+
+
+def _set_flat(self: ndarray, value: Any) -> None:
+    FlatIterator(self)[:] = value
+
+
+def _mT(self: ndarray) -> ndarray:
+    if self.ndim < 2:
+        raise ValueError("matrix transpose with ndim < 2 is undefined")
+    return manipulation.swapaxes(self, -1, -2)
+
+
+def _data(self: ndarray) -> memoryview:
+    return memoryview(host_value(self))
+
+
+def _ctypes(self: ndarray) -> Any:
+    raise AttributeError(
+        "a blockarray.ndarray gives no pointer to its memory, whose value may not be computed yet: use asnumpy().ctypes"
+    )
+
+
+def _namespace(self: ndarray, *, api_version: str | None = None) -> Any:
+    return _namespace_module[0]
+
+
+_namespace_module: list[Any] = []
+
+
+def register_module(module: Any) -> None:
+    """Tell ``__array_namespace__`` which module the namespace is."""
+    _namespace_module[:] = [module]
+
+
+def _matmul_operator(self: ndarray, other: Any) -> Any:
+    if getattr(type(other), "__array_ufunc__", True) is None:
+        return NotImplemented
+    return products.matmul(self, other)
+
+
+def _reflected_matmul(self: ndarray, other: Any) -> Any:
+    return products.matmul(other, self)
+
+
+def _in_place_matmul(self: ndarray, other: Any) -> Any:
+    if isinstance(self, Scalar):
+        return NotImplemented
+    return products.matmul(self, other, out=self)
+
+
+def _explain(self: ndarray) -> Any:
+    """The kernels that computing this array will take."""
+    return _explainer[0](self)
+
+
+_explainer: list[Callable[..., Any]] = []
+
+
+def register_explainer(explainer: Callable[..., Any]) -> None:
+    """Tell arrays how to explain themselves."""
+    _explainer[:] = [explainer]
+
+
+def install() -> None:
+    """Give `ndarray` its methods and properties."""
+    for name in (
+        "sum",
+        "prod",
+        "max",
+        "min",
+        "any",
+        "all",
+        "mean",
+        "var",
+        "std",
+        "argmax",
+        "argmin",
+        "cumsum",
+        "cumprod",
+    ):
+        setattr(ndarray, name, getattr(reductions, name))
+    for name in (
+        "reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "repeat", "take", "put", "choose", "compress", "diagonal", "trace",
+        "astype", "view", "clip", "nonzero",
+    ):  # fmt: skip
+        setattr(ndarray, name, getattr(manipulation, name))
+    for name in ("argsort", "searchsorted", "argpartition"):
+        setattr(ndarray, name, _hosted_method(name))
+    plain: dict[str, Callable[..., Any]] = {
+        "round": composed.round, "dot": products.dot, "fill": _fill, "copy": _copy, "sort": _sort, "partition": _partition, "resize": _resize,
+        "byteswap": _byteswap, "setflags": _setflags, "tofile": _tofile, "dump": _dump, "dumps": _dumps, "getfield": _getfield,
+        "setfield": _setfield, "to_device": to_device, "explain": _explain, "__getitem__": indexing.getitem,
+        "__array_ufunc__": array_ufunc, "__array_function__": array_function, "__array_namespace__": _namespace,
+        "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
+        "__matmul__": _matmul_operator, "__rmatmul__": _reflected_matmul, "__imatmul__": _in_place_matmul,
+    }  # fmt: skip
+    for name, function in plain.items():
+        setattr(ndarray, name, function)
+    scalar_setitem = Scalar.__dict__["__setitem__"]
+    ndarray.__setitem__ = indexing.setitem  # type: ignore[method-assign]
+    Scalar.__setitem__ = scalar_setitem  # type: ignore[method-assign]
+    for name in ("conj", "conjugate"):
+        setattr(ndarray, name, lambda self: UFUNCS["positive"](self) if self.dtype != np.bool_ else copy_of(self))
+    properties: dict[str, property] = {
+        "T": property(lambda self: manipulation.transpose(self)),
+        "mT": property(_mT),
+        "flags": property(Flags),
+        "flat": property(FlatIterator, _set_flat),
+        "real": property(lambda self: self, _set_real),
+        "imag": property(composed.imag, _set_imag),
+        "shape": property(_shape_of, _reshape_in_place),
+        "data": property(_data),
+        "ctypes": property(_ctypes),
+    }
+    for name, value in properties.items():
+        setattr(ndarray, name, value)
+
+
+install()
