@@ -16,8 +16,8 @@ from blockarray import products as _products
 from blockarray import random
 from blockarray import reductions as _reductions
 from blockarray.execution.device import device, set_device
+from blockarray.explanation import explain
 from blockarray.fallback import HostFallbackError, HostFallbackWarning, set_fallback_policy
-from blockarray.fusion.explain import explain
 from blockarray.hosted import hosted_module as _hosted_module
 from blockarray.hosted import hosted_namespace as _hosted_namespace
 from blockarray.interop import from_dlpack

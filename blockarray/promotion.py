@@ -51,9 +51,6 @@ def resolve(
     known_inputs = tuple(dtype for dtype in inputs if dtype is not None)
     known_outputs = tuple(dtype for dtype in outputs if dtype is not None)
     names = rows
-    if known_inputs in ((dtypes.int64, dtypes.uint64), (dtypes.uint64, dtypes.int64)):
-        order = "signed_unsigned" if known_inputs[0] is dtypes.int64 else "unsigned_signed"
-        names = tuple(f"{name}_{order}" for name in rows)
     for name in names:
         row = TABLE.get(name)
         if row is None or not row.takes(row.deciding_operand(known_inputs)):

@@ -177,6 +177,10 @@ class UFunc:
         else:
             found = self.resolution(kinds)
         if found is None:
+            if len(inputs) == 2 and out is None and where is True:
+                compared = _compare_signs(self, *operands, find_user_frame())
+                if compared is not NotImplemented:
+                    return compared
             return call_numpy(self.numpy, inputs, _given(out=out, where=where, dtype=dtype))
         for one, computed in zip(outs, found.outputs, strict=True):
             if one is not None and not np.can_cast(computed.numpy, one.dtype, casting):  # type: ignore[arg-type]
@@ -425,7 +429,7 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     if found is None:
         found = ufunc.resolution((kind_a, kind_b))
         if found is None:
-            return NotImplemented
+            return _compare_signs(ufunc, a, b, frame)
     wanted_a, wanted_b = found[0]
     contiguous = True
     if isinstance(kind_a, DType):
@@ -476,6 +480,34 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     if not contiguous and len(shape) > 1:
         axes = _order_axes([one for one in (a, b) if isinstance(one, ndarray)], shape, "K")
     return _finish(node, axes, frame)
+
+
+# Comparison of int64 with uint64, exactly: the row on (signed, unsigned), and whether its answer is turned round.
+_SIGNED_UNSIGNED = {
+    "less": ("less", False), "less_equal": ("less_equal", False), "greater": ("less_equal", True),
+    "greater_equal": ("less", True), "equal": ("equal", False), "not_equal": ("equal", True),
+}  # fmt: skip
+_MIRRORED = {"less": "greater", "greater": "less", "less_equal": "greater_equal", "greater_equal": "less_equal"}
+
+
+def _compare_signs(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
+    """Arrays of which one has signed and one unsigned integers of 64 bits: no dtype holds both, so a row compares them."""
+    name = ufunc.__name__
+    if name not in _SIGNED_UNSIGNED or not (isinstance(a, ndarray) and isinstance(b, ndarray)):
+        return NotImplemented
+    if a._row.kind == "unsigned":
+        a, b, name = b, a, _MIRRORED.get(name, name)
+    row, negated = _SIGNED_UNSIGNED[name]
+    left = cast(read(a), dtypes.int64)
+    right = cast(transferred(read(b), left.device), dtypes.uint64)
+    shape = broadcast((left.shape, right.shape))
+    meaning = token(("map", f"{row}_signed_unsigned", dtypes.int64, dtypes.uint64))
+    node = Map(f"{row}_signed_unsigned", (left, right), shape, dtypes.boolean, meaning, left.device)
+    if negated:
+        known = UFUNCS["logical_not"].resolution((dtypes.boolean,))
+        assert known is not None
+        node = Map("logical_not", (node,), shape, dtypes.boolean, known.tokens[0], left.device)
+    return _finish(node, _order_axes([a, b], shape, "K"), frame)
 
 
 def _compare_with_outside(ufunc: UFunc, array: ndarray, number: int, swapped: bool) -> Any:

@@ -12,6 +12,7 @@ import llvmlite
 
 from codegen import settings
 from codegen.cache import DiskCache, key_of, sources_digest
+from codegen.errors import CodegenError
 from codegen.ir.kernel import Kernel
 from codegen.ir.printer import print_kernel
 from codegen.ir.verifier import verify
@@ -89,14 +90,19 @@ class Executable:
     ----------
     kernel : Kernel
         As it was compiled, after all passes.
+    backend : Backend
+        The device.
     artifacts : Artifacts
         Its text by stage: ``block``, ``distributed``, ``llvm``, ``optimized``, and ``assembly`` or ``ptx``.
     from_cache : bool
         Its binary came from the disk cache.
     """
 
-    def __init__(self, kernel: Kernel, launcher: Launcher, artifacts: Artifacts, from_cache: bool) -> None:
+    def __init__(
+        self, kernel: Kernel, backend: Backend, launcher: Launcher, artifacts: Artifacts, from_cache: bool
+    ) -> None:
         self.kernel = kernel
+        self.backend = backend
         self.artifacts = artifacts
         self.from_cache = from_cache
         self._launcher = launcher
@@ -185,7 +191,7 @@ def compile_kernel(kernel: Kernel, backend: Backend) -> Executable:
     distributed = pipeline.run(kernel, backend.target)
     text = print_kernel(distributed)
     key = key_of(text, backend.target.fingerprint, sources_digest(), llvmlite.__version__)
-    memory_key = f"{backend.device} {key}"
+    memory_key = f"{backend.device} {id(backend)} {key}"
     found = _memory.find(memory_key)
     if found is not None:
         statistics.count("from_memory")
@@ -209,17 +215,31 @@ def _load_or_build(kernel: Kernel, distributed: Kernel, text: str, backend: Back
     if current.dump:
         _dump(current, distributed.name, artifacts)
     disk = _disk_cache(current.cache_directory, current.cache_bytes) if current.cache else None
-    binary = disk.load(key) if disk else None
-    if binary is not None:
-        launcher = backend.load(binary, distributed.name, distributed)
+    launcher = _load_cached(disk, key, distributed, backend) if disk else None
+    if launcher is not None:
         statistics.count("from_disk")
-        return Executable(distributed, launcher, artifacts, from_cache=True)
-    binary = backend.link(_build(artifacts["llvm"], distributed.name, backend.target), distributed.name)
+        return Executable(distributed, backend, launcher, artifacts, from_cache=True)
+    name = distributed.name
+    binary = backend.link(_build(artifacts["llvm"], name, backend.target), name)
     statistics.count("compiled")
-    launcher = backend.load(binary, distributed.name, distributed)
+    launcher = backend.load(binary, name, distributed)
     if disk:
         disk.store(key, binary)
-    return Executable(distributed, launcher, artifacts, from_cache=False)
+    return Executable(distributed, backend, launcher, artifacts, from_cache=False)
+
+
+def _load_cached(disk: DiskCache, key: str, kernel: Kernel, backend: Backend) -> Launcher | None:
+    """The launcher of a binary from the disk; None if there is none, or the device does not take it any more.
+
+    A driver that was replaced by an older one refuses code that the newer one linked.
+    """
+    binary = disk.load(key)
+    if binary is None:
+        return None
+    try:
+        return backend.load(binary, kernel.name, kernel)
+    except CodegenError:
+        return None
 
 
 @lru_cache(maxsize=8)

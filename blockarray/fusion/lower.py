@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import gcd
 
-from blockarray.fusion.lower_analysis import Analysis, analyze, dtype_of, without_unit_axes
+from blockarray.fusion.lower_analysis import Analysis, analyze, dtype_of, is_full, without_unit_axes
 from blockarray.fusion.lower_columns import lower_columns
 from blockarray.fusion.lower_grid import find_part, grid_of, program_count
 from blockarray.fusion.lower_parameters import (
@@ -96,7 +96,7 @@ def problem_of(plan: KernelPlan, analysis: Analysis) -> Problem:
     return Problem(
         extents=tuple(axis.extent for axis in plan.axes),
         reduced=tuple(axis.reduced for axis in plan.axes),
-        accesses=_accesses(plan),
+        accesses=_accesses(plan, analysis),
         element_bits=_element_bits(plan),
         cost=analysis.cost,
         pieces=tuple(axis.piece for axis in plan.axes),
@@ -108,7 +108,7 @@ def problem_of(plan: KernelPlan, analysis: Analysis) -> Problem:
     )
 
 
-def _accesses(plan: KernelPlan) -> tuple[Access, ...]:
+def _accesses(plan: KernelPlan, analysis: Analysis) -> tuple[Access, ...]:
     accesses = []
     for statement in plan.statements:
         if isinstance(statement, Read):
@@ -117,7 +117,11 @@ def _accesses(plan: KernelPlan) -> tuple[Access, ...]:
     for write in plan.writes:
         itemsize = dtype_of(plan.statements[write.value]).itemsize
         unit = BUFFER_ALIGNMENT // gcd(BUFFER_ALIGNMENT, itemsize)
-        accesses.append(Access(itemsize, write.strides, write.offset % unit, written=True))
+        full = is_full(plan, analysis.varies, write)
+        strides = tuple(
+            stride if full or not axis.reduced else 0 for axis, stride in zip(plan.axes, write.strides, strict=True)
+        )
+        accesses.append(Access(itemsize, strides, write.offset % unit, written=True))
     return tuple(accesses)
 
 

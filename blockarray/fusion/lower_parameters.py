@@ -70,8 +70,7 @@ class Parameters:
         return tuple(self._arguments)
 
     def _number(self, name: str, value: int) -> Value:
-        divisible = next((divisor for divisor in _DIVISORS if value % divisor == 0), 1)
-        parameter = IndexParameter(name, divisible)
+        parameter = index_parameter(name, value)
         self._parameters.append(parameter)
         self._arguments.append(SlotNumber(value))
         return parameter.value
@@ -155,7 +154,7 @@ class Parameters:
             extents.append(1 if stride == 0 else f"{counted}{axis}")
             is_known = stride in (0, 1) or (stride == -1 and axis == len(strides) - 1)
             known.append(stride if is_known else None)
-        type_ = BufferType(dtype, tuple(extents), tuple(known), _alignment(dtype, offset, strides))
+        type_ = BufferType(dtype, tuple(extents), tuple(known), alignment_of(dtype, offset, strides))
         parameter = BufferParameter(name, type_, written, restrict)
         self._parameters.append(parameter)
         self._arguments.append(SlotPointer(source, offset * dtype.itemsize))
@@ -171,7 +170,12 @@ class Parameters:
         return parameter.value
 
 
-def _alignment(dtype: DType, offset: int, strides: tuple[int, ...]) -> int:
+def index_parameter(name: str, value: int) -> IndexParameter:
+    """A parameter for a number of the plan, with what its class tells of it."""
+    return IndexParameter(name, next((divisor for divisor in _DIVISORS if value % divisor == 0), 1))
+
+
+def alignment_of(dtype: DType, offset: int, strides: tuple[int, ...]) -> int:
     """Bytes that divide the pointer and every stride but 1."""
     outer = (abs(stride) * dtype.itemsize for stride in strides if stride != 1)
     return max(dtype.itemsize, gcd(BUFFER_ALIGNMENT, offset * dtype.itemsize, *outer))

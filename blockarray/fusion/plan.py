@@ -197,11 +197,12 @@ class Leaf:
 @dataclass(frozen=True)
 class Fresh:
     """New memory for `elements` of `dtype`. `result` is the number of the recorded node it becomes the value of, or None for a
-    temporary (a partial result, or a copy that an overlap needs)."""
+    temporary (a partial result, or a copy that an overlap needs). `partial` marks what pieces of a cut reduction come to."""
 
     dtype: DType
     elements: int
     result: int | None
+    partial: bool = False
 
 
 @dataclass(frozen=True)

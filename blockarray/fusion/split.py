@@ -166,7 +166,7 @@ class _Cut:
         return replace(self.plan.axes[self.axis], piece=self.piece)
 
     def _temporary(self, dtype: DType, elements: int) -> int:
-        self.values.append(Fresh(dtype, elements, None))
+        self.values.append(Fresh(dtype, elements, None, partial=True))
         return len(self.values) - 1
 
     def _temporaries(self, group: FoldGroup) -> tuple[int, ...]:
@@ -305,7 +305,7 @@ def _split_running(plan: KernelPlan, values: list[PlanValue], piece: int) -> lis
         statement = plan.statements[number]
         if not isinstance(statement, RunningFold):
             continue
-        values += [Fresh(statement.dtype, elements, None)] * 2
+        values += [Fresh(statement.dtype, elements, None, partial=True)] * 2
         total, before = len(values) - 2, len(values) - 1
         fold = totals.add(Fold(statement.combiner, (totals.numbers[statement.operand],), 0, statement.dtype))
         total_writes.append(Write(total, fold, 0, tuple(strides)))

@@ -80,7 +80,9 @@ def attribute_text(value: object) -> str:
         return value.name
     if isinstance(value, str):
         return value
-    raise TypeError(f"printer: an attribute is a {type(value).__name__}; expected numbers, dtypes, names or tuples of them")
+    raise TypeError(
+        f"printer: an attribute is a {type(value).__name__}; expected numbers, dtypes, names or tuples of them"
+    )
 
 
 def parameter_text(parameter: Parameter) -> str:

@@ -17,11 +17,14 @@ from codegen.ir.operations import (
     Map,
     Operation,
     ProgramIndex,
+    Reduce,
+    Scan,
     Scatter,
     Store,
 )
 from codegen.ir.printer import print_operation
 from codegen.ir.types import BlockType, BufferType, Type
+from codegen.scalar.table import TABLE
 
 # Rows whose operands have different dtypes by their meaning; all others take one dtype.
 _MIXED_ROWS = frozenset({"ldexp", "less_signed_unsigned", "less_equal_signed_unsigned", "equal_signed_unsigned"})
@@ -86,9 +89,7 @@ class _Verifier:
         self._rank = kernel.layout.rank
         self._visible: set[Value] = {parameter.value for parameter in kernel.parameters}
         self._defined: set[Value] = set(self._visible)
-        self._writable = {
-            row.value for row in kernel.parameters if isinstance(row, BufferParameter) and row.written
-        }
+        self._writable = {row.value for row in kernel.parameters if isinstance(row, BufferParameter) and row.written}
         self._checked_types: set[Type] = set()
         self._tile: list[int] | None = None if _uses_dot(kernel.body) else [1] * self._rank
 
@@ -173,18 +174,20 @@ class _Verifier:
 
     def _check_extent(self, operation: Operation, value: Value, axis: int, extent: int) -> None:
         if self._kernel.layout.lanes[axis] > 1 and extent & (extent - 1):
-            raise self._fail(operation, f"{value!r}: axis {axis} lies in lanes; expected a power of two, found {extent}")
+            raise self._fail(
+                operation, f"{value!r}: axis {axis} lies in lanes; expected a power of two, found {extent}"
+            )
         if self._tile is None or extent == 1:
             return
         if self._tile[axis] not in (1, extent):
-            raise self._fail(operation, f"{value!r}: axis {axis} of the tile has extent {self._tile[axis]}, not {extent}")
+            raise self._fail(
+                operation, f"{value!r}: axis {axis} of the tile has extent {self._tile[axis]}, not {extent}"
+            )
         self._tile[axis] = extent
 
 
 def _uses_dot(body: Body) -> bool:
-    return any(
-        isinstance(operation, Dot) or any(map(_uses_dot, operation.bodies)) for operation in body.operations
-    )
+    return any(isinstance(operation, Dot) or any(map(_uses_dot, operation.bodies)) for operation in body.operations)
 
 
 def _without_layout(kind: Type) -> Type:
@@ -227,9 +230,27 @@ def _check_map(operation: Map) -> str | None:
     return f"expected operands of one dtype, found {', '.join(map(str, kinds))}"
 
 
+def _check_fold(operation: Reduce | Scan) -> str | None:
+    row = TABLE.get(operation.function)
+    if row is None:
+        return None
+    dtype = operation.operands[0].block.dtype
+    try:
+        result = row.result_dtype(dtype, dtype)
+    except TypeError as error:
+        return str(error)
+    return (
+        None
+        if result is dtype
+        else f"{row.name} of {dtype} is {result}; a fold keeps its dtype, cast the operand first"
+    )
+
+
 _CHECKS: dict[type[Operation], Callable[..., str | None]] = {
     Constant: _check_constant,
     Load: _check_fill,
     Gather: _check_fill,
     Map: _check_map,
+    Reduce: _check_fold,
+    Scan: _check_fold,
 }

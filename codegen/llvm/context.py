@@ -77,6 +77,14 @@ class EmissionContext:
             name = self._once[text] = self.writer.on_entry(text)
         return name
 
+    def spare(self, type_: str, count: int, alignment: int) -> str:
+        """Memory on the stack that nobody reads for its content: where accesses go that must not happen."""
+        key = f"{count} spare {type_}"
+        name = self._once.get(key)
+        if name is None:
+            name = self._once[key] = self.writer.stack(type_, count, alignment)
+        return name
+
     def splat(self, element: str, name: str, width: int) -> str:
         """A register with one element everywhere."""
         if width == 1:

@@ -11,7 +11,6 @@ from codegen.ir.verifier import verify
 from codegen.passes.assign_layouts import assign_layouts
 from codegen.passes.canonicalize import canonicalize
 from codegen.passes.merge_duplicates import merge_duplicates
-from codegen.passes.remove_bounds_checks import remove_bounds_checks
 from codegen.passes.remove_dead_code import remove_dead_code
 from codegen.target import Target
 
@@ -48,7 +47,6 @@ PASSES: tuple[Pass, ...] = (
     _on_any_target(canonicalize),
     _on_any_target(merge_duplicates),
     _on_any_target(remove_dead_code),
-    Pass("remove_bounds_checks", remove_bounds_checks),
     _on_any_target(assign_layouts),
 )
 
@@ -56,15 +54,9 @@ ORDERS: tuple[Order, ...] = (
     Order("canonicalize", "merge_duplicates", because="duplicates that are spelled differently become equal first"),
     Order("canonicalize", "remove_dead_code", because="a rule forwards a value and leaves what computed it unused"),
     Order("merge_duplicates", "remove_dead_code", because="carried values that became one leave the other unused"),
-    Order("canonicalize", "remove_bounds_checks", because="offsets are recognised in their simplest form"),
-    Order(
-        "remove_dead_code",
-        "remove_bounds_checks",
-        because="whatever is copied into a checked and an unchecked version should be needed",
-    ),
     *(
         Order(name, "assign_layouts", because="types are inferred, and operations made, in block form")
-        for name in ("canonicalize", "merge_duplicates", "remove_dead_code", "remove_bounds_checks")
+        for name in ("canonicalize", "merge_duplicates", "remove_dead_code")
     ),
 )
 

@@ -33,8 +33,11 @@ _HOST_LEAST_BYTES = 64 * 1024
 _HOST_MOST_BYTES = 256 * 1024
 _LANES_LEAST_BYTES = 64 * 1024
 
+# Programs that a cut aims at, and how many are enough to do without one: a cut costs another kernel, and another walk
+# over the data where folds depend on one another.
 _PROGRAMS_PER_HOST_CORE = 4
 _PROGRAMS_PER_MULTIPROCESSOR = 8
+_ENOUGH_PER_MULTIPROCESSOR = 2
 
 # Pieces are multiples of the tiles of all schedules along an axis that is not the last one.
 _SHORTEST_PIECE = 64
@@ -52,7 +55,8 @@ def piece_of(problem: Problem, axis: int, target: Target) -> int:
     least_bytes = _HOST_LEAST_BYTES if on_host else _LANES_LEAST_BYTES
     programs = _programs_of_kept(problem, target)
     wanted = target.cores * (_PROGRAMS_PER_HOST_CORE if on_host else _PROGRAMS_PER_MULTIPROCESSOR)
-    if programs >= wanted or problem.points * itemsize < 4 * least_bytes:
+    enough = wanted if on_host else target.cores * _ENOUGH_PER_MULTIPROCESSOR
+    if programs >= enough or problem.points * itemsize < 4 * least_bytes:
         return 0
     bytes_per_index = max(1, problem.points * itemsize // (extent * programs))
     least = power_of_two_from(-(-least_bytes // bytes_per_index))

@@ -3,15 +3,19 @@
 from math import gcd, prod
 
 from codegen.schedules.host import STEPS, transposed_axis
-from codegen.schedules.schedule import Problem, Schedule, Strategy, padded, power_of_two_from
+from codegen.schedules.schedule import Problem, Schedule, Strategy, padded, power_of_two_from, power_of_two_to
 from codegen.target import Target
 
 _LANES = 256
 _ACCESS_BYTES = 16
 _LONGEST_RUN = 8
 
-# Rows up to this length stay in the registers of one program: 16 elements for each of 1024 lanes.
-_WHOLE_ROW = 16384
+# Rows up to this size stay in the registers of one program: 64 bytes for each of 1024 lanes.
+_WHOLE_ROW_BYTES_PER_LANE = 64
+# What a lane should have under way at a time: 2048 lanes of a multiprocessor then wait for 64 to 128 KiB, more than the
+# 48 KiB that keep an H200's memory busy.
+_BYTES_UNDER_WAY = 64
+_SHORT_ROW_ELEMENTS = 8
 # A multiprocessor has to be given several programs before one more of them hides the latency of the others.
 _PROGRAMS_PER_CORE = 4
 
@@ -23,8 +27,8 @@ def schedule_for_lanes(problem: Problem, target: Target) -> Schedule:
     if not problem.reduced[-1]:
         return _columns(problem, target)
     tiles = [padded(problem.extents[axis]) for axis in problem.reduced_axes]
-    longest = min(_WHOLE_ROW, 16 * target.max_lanes_per_program)
-    if prod(tiles) <= longest and not any(problem.pieces):
+    longest = _WHOLE_ROW_BYTES_PER_LANE * 8 // problem.element_bits * target.max_lanes_per_program
+    if prod(tiles) <= min(longest, 16 * target.max_lanes_per_program) and not any(problem.pieces):
         return _whole_rows(problem, target)
     return _long_rows(problem, target)
 
@@ -84,8 +88,8 @@ def _fill(tile: list[int], problem: Problem, axes: tuple[int, ...], room: int) -
 
 def _elementwise(problem: Problem, target: Target) -> Schedule:
     run = longest_run(problem)
-    reads = sum(not access.written for access in problem.accesses)
-    repeats = 4 if reads <= 1 else 2
+    read_bytes = sum(access.itemsize for access in problem.accesses if not access.written)
+    repeats = max(1, min(8, power_of_two_to(max(1, _BYTES_UNDER_WAY // max(1, run * read_bytes)))))
     if problem.cost > 64:
         repeats = 1
     lanes = min(_LANES, target.max_lanes_per_program)
@@ -96,12 +100,12 @@ def _elementwise(problem: Problem, target: Target) -> Schedule:
         run //= 2
     across = transposed_axis(problem)
     tile = [1] * problem.rank
-    if across is not None and run == 1:
+    if across is not None:
         # A warp covers 8 elements along both axes: each side then moves whole sectors of 32 bytes.
-        tile[across], tile[-1] = 32, 32
         spread = [1] * problem.rank
-        spread[across], spread[-1] = 8, lanes // 8
-        return _with_lanes("whole", tile, tuple(spread), 1, [f"axis {across} is contiguous in one operand"])
+        spread[across], spread[-1] = lanes // 4, 4
+        tile[across], tile[-1] = lanes // 4, 32
+        return _with_lanes("whole", tile, tuple(spread), 2, [f"axis {across} is contiguous in one operand"])
     tile[-1] = min(lanes * run * repeats, power_of_two_from(problem.extents[-1]))
     tile[-1] = max(tile[-1], run)
     _fill(tile, problem, tuple(range(problem.rank - 1)), lanes * run * repeats // tile[-1])
@@ -133,12 +137,14 @@ def _whole_rows(problem: Problem, target: Target) -> Schedule:
         run = min(run, 4)
     sharing = _row_lanes(row, run, target)
     spread = list(_spread(tile, run, sharing))
-    rows = max(1, 128 // prod(spread))
-    if row > 256:
-        rows = 1
-    _fill(tile, problem, problem.kept_axes, rows)
-    for axis in problem.kept_axes:
-        spread[axis] = tile[axis]
+    lane_rows = max(1, 128 // prod(spread)) if row <= 256 else 1
+    repeats = max(1, _SHORT_ROW_ELEMENTS * prod(spread) // row)
+    while repeats > 1 and problem.kept_points < repeats * lane_rows * target.cores * _PROGRAMS_PER_CORE:
+        repeats //= 2
+    _fill(tile, problem, problem.kept_axes, lane_rows * repeats)
+    for axis in reversed(problem.kept_axes):
+        spread[axis] = min(lane_rows, tile[axis])
+        lane_rows //= spread[axis]
     missing = target.lanes // prod(spread)
     if missing > 1:
         # A program has at least one warp: lanes without work of their own hold copies.
@@ -153,7 +159,7 @@ def _long_rows(problem: Problem, target: Target) -> Schedule:
     lanes = min(512, target.max_lanes_per_program)
     repeats = 1 if problem.cost > 64 or problem.folds > 2 else 2
     if problem.running:
-        run, lanes, repeats = min(run, 4), min(_LANES, lanes), 1
+        run, lanes, repeats = min(run, 4), min(_LANES, lanes), 2
     reach = power_of_two_from(problem.reach(blocked))
     while lanes > target.lanes and lanes * run * repeats > reach:
         lanes //= 2

@@ -32,8 +32,15 @@ if TYPE_CHECKING:
     from blockarray.execution.memory import Buffer
 
 HOST = Target("cpu", "x86_64-unknown-linux-gnu", "x86-64", "", 256, 1, 1, 1 << 20, frozenset(), cores=2)
-# Graphs need no device before they run.
-NO_DEVICE = cast(Backend, None)
+
+
+class NoDevice:
+    """A device that only has a target: graphs need no more before they run."""
+
+    target = HOST
+
+
+NO_DEVICE = cast(Backend, NoDevice())
 
 
 class ArrayBuffer:

@@ -2,13 +2,13 @@
 
 import ctypes
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from emitted import ptx_of
 from ptx_machine import Machine, Memory
 
-from blockarray.fusion.lower import LoweredKernel, SlotConstant, SlotNumber, SlotPointer, lower
+from blockarray.fusion.lower import Argument, SlotConstant, SlotNumber, SlotPointer, lower
 from blockarray.fusion.lower_analysis import dtype_of
 from blockarray.fusion.plan import (
     Apply,
@@ -22,6 +22,7 @@ from blockarray.fusion.plan import (
     Take,
 )
 from codegen.compiler import compile_kernel
+from codegen.ir.kernel import Kernel
 from codegen.passes import pipeline
 from codegen.scalar.numpy_core import evaluate
 from codegen.target import Target
@@ -176,12 +177,12 @@ def _running(
 
 
 def slots_of(
-    lowered: LoweredKernel, memory: Mapping[int, np.ndarray], places: Mapping[int, int] | None = None
+    arguments: Sequence[Argument], memory: Mapping[int, np.ndarray], places: Mapping[int, int] | None = None
 ) -> bytes:
     """The launch's arguments, 8 bytes each; `places` are the arrays' addresses if they are not their own."""
     addresses = {number: array.ctypes.data for number, array in memory.items()}
     words = []
-    for argument in lowered.arguments:
+    for argument in arguments:
         match argument:
             case SlotNumber(value=value):
                 words.append(struct.pack("<q", value))
@@ -197,7 +198,7 @@ def run_on_host(plan: KernelPlan, memory: Values, backend: CpuBackend = HOST) ->
     result: Values = {number: aligned(array) for number, array in memory.items()}
     for lowered in lower(plan, backend.target):
         executable = compile_kernel(lowered.kernel, backend)
-        words = slots_of(lowered, result)
+        words = slots_of(lowered.arguments, result)
         slots = ctypes.create_string_buffer(words, max(8, len(words)))
         executable.launch(ctypes.addressof(slots), lowered.programs, parallel=False)
     return result
@@ -207,20 +208,28 @@ def run_as_ptx(plan: KernelPlan, memory: Values, target: Target) -> Values:
     """What the plan's PTX leaves in memory, run on the machine that checks every access."""
     result = {number: array.copy() for number, array in memory.items()}
     for lowered in lower(plan, target):
-        places, size = _places(result)
-        machine_memory = Memory(size)
-        for number, place in places.items():
-            raw = result[number].view(np.uint8)
-            machine_memory.bytes[place : place + len(raw)] = raw
-            machine_memory.exists[place : place + len(raw)] = True
-            machine_memory.initialized[place : place + len(raw)] = True
-        words = slots_of(lowered, result, places)
-        slots = [words[start : start + 8] for start in range(0, len(words), 8)]
-        kernel = pipeline.run(lowered.kernel, target)
-        Machine(ptx_of(kernel, target)).run(slots, machine_memory, lowered.programs)
-        for number, place in places.items():
-            raw = result[number].view(np.uint8)
-            raw[:] = machine_memory.bytes[place : place + len(raw)]
+        result = run_lowered_as_ptx(lowered.kernel, lowered.arguments, lowered.programs, result, target)
+    return result
+
+
+def run_lowered_as_ptx(
+    kernel: Kernel, arguments: Sequence[Argument], programs: int, memory: Values, target: Target
+) -> Values:
+    """What one kernel's PTX leaves in memory."""
+    result = {number: array.copy() for number, array in memory.items()}
+    places, size = _places(result)
+    machine_memory = Memory(size)
+    for number, place in places.items():
+        raw = result[number].view(np.uint8)
+        machine_memory.bytes[place : place + len(raw)] = raw
+        machine_memory.exists[place : place + len(raw)] = True
+        machine_memory.initialized[place : place + len(raw)] = True
+    words = slots_of(arguments, result, places)
+    slots = [words[start : start + 8] for start in range(0, len(words), 8)]
+    Machine(ptx_of(pipeline.run(kernel, target), target)).run(slots, machine_memory, programs)
+    for number, place in places.items():
+        raw = result[number].view(np.uint8)
+        raw[:] = machine_memory.bytes[place : place + len(raw)]
     return result
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from codegen import cache, compiler, dtypes, settings
 from codegen.compiler import Executable, compile_kernel, statistics
+from codegen.errors import TargetError
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import GridAxis, IndexParameter, Kernel
 from codegen.ir.layout import Layout
@@ -231,6 +232,21 @@ def test_a_gpu_keeps_what_its_linker_made() -> None:
     forget()
     assert compile_kernel(scaled_kernel(2.0), device).from_cache
     assert device.loaded == [b"cubin of scaled"] * 2
+    assert len(device.linked) == 1
+
+
+def test_a_binary_that_the_device_refuses_is_made_again() -> None:
+    class Downgraded(_Assembler):
+        def load(self, binary: bytes, name: str, kernel: Kernel) -> Launcher:
+            if not self.linked:
+                raise TargetError("the driver is too old for this code")
+            return super().load(binary, name, kernel)
+
+    compile_kernel(scaled_kernel(2.0), _Assembler())
+    before = counts()
+    device = Downgraded()
+    assert not compile_kernel(scaled_kernel(2.0), device).from_cache
+    assert change(before) == (1, 0, 0)
     assert len(device.linked) == 1
 
 

@@ -3,15 +3,16 @@
 import emitted
 import numpy as np
 import pytest
-from scalar_reference import assert_same, floats, patterns, special_values
+from scalar_reference import array_of, assert_same, floats, patterns, special_values
 
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import GridAxis, Kernel
 from codegen.ir.layout import Layout
+from codegen.scalar.casts import cast
 from codegen.scalar.function import Interval, ScalarFunction
-from codegen.scalar.numpy_core import evaluate
+from codegen.scalar.numpy_core import NumpyCore, evaluate
 from codegen.scalar.table import TABLE
 
 REGISTER_BYTES = 64
@@ -80,3 +81,24 @@ def test_rows_on_the_host(dtype: DType) -> None:
 def test_rows_in_ptx(dtype: DType) -> None:
     for name in ON_GPU[dtype.kind]:
         assert_emitted_equals_definition(TABLE[name], dtype, 256, 128, Layout((32,), (1,)))
+
+
+def cast_kernel(source: DType, target: DType, count: int, layout: Layout) -> Kernel:
+    builder = Builder()
+    x = emitted.buffer("x", source, (count,), (1,))
+    out = emitted.buffer("out", target, (count,), (1,), written=True)
+    offset = builder.map("multiply", builder.program_index(0), builder.index(64))
+    value = builder.cast(builder.load(x.value, (offset,), (64,)), target)
+    builder.store(out.value, (offset,), value)
+    return builder.kernel("cast", (x, out), (GridAxis(count // 64),), layout)
+
+
+@pytest.mark.parametrize("layout", [Layout((1,), (1,), 16), Layout((32,), (1,))], ids=["host", "ptx"])
+@pytest.mark.parametrize("source", dtypes.ALL, ids=str)
+def test_casts_of_special_values(source: DType, layout: Layout) -> None:
+    core = NumpyCore()
+    x = np.resize(special_values(source), 128)
+    for target in dtypes.ALL:
+        out = np.zeros(x.size, target.numpy)
+        emitted.run(cast_kernel(source, target, x.size, layout), {"x": x, "out": out})
+        assert_same(out, array_of(cast(core, core.value(x), target)), x)

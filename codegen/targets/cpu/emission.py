@@ -270,7 +270,7 @@ def _reversed(context: EmissionContext, type_: str, name: str, count: int) -> st
 
 def _spare(context: EmissionContext, access: Access) -> str:
     """Memory that an access which must not happen is sent to."""
-    return context.writer.stack(spelling.memory_type(access.memory.dtype), access.count, _STACK_ALIGNMENT)
+    return context.spare(spelling.memory_type(access.memory.dtype), access.count, _STACK_ALIGNMENT)
 
 
 def _load_all_or_none(context: EmissionContext, access: Access, fill: bool | int | float) -> str:
@@ -375,7 +375,7 @@ def _for_elements(context: EmissionContext, access: Access, local: str, into_loc
 def _load_by_loop(context: EmissionContext, access: Access, fill: bool | int | float) -> str:
     writer, dtype, count = context.writer, access.memory.dtype, access.count
     type_ = spelling.vector(spelling.memory_type(dtype), count)
-    local = _spare(context, access)
+    local = writer.stack(spelling.memory_type(dtype), count, _STACK_ALIGNMENT)
     filled = spelling.literal(dtype, fill, count)
     if dtype is dtypes.boolean:
         filled = spelling.splat("i8", str(int(bool(fill))), count)
@@ -386,7 +386,7 @@ def _load_by_loop(context: EmissionContext, access: Access, fill: bool | int | f
 
 
 def _store_by_loop(context: EmissionContext, access: Access, value: str) -> None:
-    local = _spare(context, access)
+    local = context.writer.stack(spelling.memory_type(access.memory.dtype), access.count, _STACK_ALIGNMENT)
     type_ = spelling.vector(spelling.memory_type(access.memory.dtype), access.count)
     context.writer.line(f"store {type_} {value}, ptr {local}, align {_STACK_ALIGNMENT}")
     _for_elements(context, access, local, into_local=False)
