@@ -13,7 +13,7 @@ import numpy as np
 
 from blockarray.execution.device import current_device
 from blockarray.execution.evaluate import evaluate_nodes
-from blockarray.execution.memory import buffer_of, host_copy, host_view, shared_buffer
+from blockarray.execution.memory import buffer_of, host_copy, host_view, shared_buffer, view_node
 from blockarray.execution.statistics import run as statistics
 from blockarray.graph.nodes import Cast, Constant, Node, Shape, Source, Update, View, row_major_strides
 from blockarray.graph.recording import linearize
@@ -346,7 +346,7 @@ def read(array: ndarray) -> Node:
     if array._view is None:
         return array._cell.node
     offset, strides = array._view
-    return View(array._cell.node, offset, array._shape, strides)
+    return view_node(array._cell.node, offset, array._shape, strides)
 
 
 def write(array: ndarray, value: Node) -> None:

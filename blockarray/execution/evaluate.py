@@ -3,10 +3,10 @@
 import threading
 import weakref
 
-from blockarray.execution.memory import Buffer
+from blockarray.execution.memory import Buffer, buffer_token, through_windows, window_of, window_range
 from blockarray.execution.plan_cache import CompiledPlan, Launch, find_plan
 from blockarray.execution.statistics import run as statistics
-from blockarray.graph.nodes import Node, Source, Update
+from blockarray.graph.nodes import Contract, Gather, Node, Reduce, Scan, Source, Update, View, Window
 from blockarray.graph.recording import Recording, linearize
 from codegen.targets.backend import Memory
 
@@ -45,6 +45,8 @@ def evaluate_nodes(*nodes: Node) -> None:
             if not roots:
                 return
             recording = linearize(roots)
+        if recording.views and through_windows(recording.views):
+            recording = linearize(roots)
         if recording.computed_before:
             recording = _with_kept_values(recording)
         for node in recording.nodes:
@@ -54,11 +56,69 @@ def evaluate_nodes(*nodes: Node) -> None:
 
 
 def _evaluate_alone(update: Update) -> None:
-    recording = linearize((update,))
-    plan = find_plan(recording, update.device)
-    leaves = recording.leaves
-    del recording
-    _run(plan, (update,), leaves)
+    """Compute an update whose inputs build on no pending update.
+
+    The kernel writes into a window of the old value's memory, which is taken over if nothing else can read it, and into a copy of it
+    otherwise. What the new elements are computed from may lie in the same memory: then either it is read exactly where it is
+    written, or the copy is taken as well.
+    """
+    evaluate_nodes(update.inputs[0])
+    base, value = update.inputs
+    old = base.buffer
+    assert old is not None
+    dtype, device, itemsize = update.dtype, update.device, update.dtype.itemsize
+    first, extent = window_range(update.offset, update.view_shape, update.strides, itemsize)
+    window = window_of(base, first, extent)
+    twin = Update(window, value, update.offset - first, update.view_shape, update.strides)
+    recording = linearize((twin,))
+    if recording.views and through_windows(recording.views):
+        recording = linearize((twin,))
+    plan = find_plan(recording, device)
+    own = {leaf for leaf in recording.leaves if type(leaf) is Window}
+    safe = not old.shared and _reads_where_it_writes(recording, window, old, twin)
+    again = Source(base.shape, dtype, device, old)
+    reference = weakref.ref(base)
+    update.inputs = ()
+    del base
+    memory = old.memory
+    readers = [known() for known in (old.windows or {}).values()]
+    if not safe or reference() is not None or any(one is not None and one not in own for one in readers):
+        memory = device.allocate(old.memory.nbytes)
+        device.copy(old.memory, 0, memory, 0, update.nbytes)
+    del readers
+    try:
+        _run(plan, (twin,), recording.leaves, memory.address + first * itemsize, memory)
+    except BaseException:
+        update.inputs = (again, value)
+        raise
+    if twin.buffer is not None:
+        # The plan made the window's new value elsewhere.
+        device.copy(twin.buffer.memory, 0, memory, first * itemsize, extent * itemsize)
+    update.settle(Buffer(memory, buffer_token(dtype, update.shape, device)))
+
+
+def _reads_where_it_writes(recording: Recording, window: Window, old: Buffer, twin: Update) -> bool:
+    """Whether all reads of the memory that an update writes are at the very point that is written, or apart from all of them."""
+    inside = {known() for known in (old.windows or {}).values()}
+    begin, end = window.buffer.address, window.buffer.address + window.nbytes  # type: ignore[union-attr]
+    combines = any(type(node) in (Reduce, Scan, Gather, Contract) for node in recording.nodes if node.depth)
+    for node in recording.nodes:
+        if type(node) is not View or not node.inputs:
+            continue
+        read = node.inputs[0]
+        if type(read) is not Window or read not in inside:
+            continue
+        start = read.buffer.address  # type: ignore[union-attr]
+        if start >= end or start + read.nbytes <= begin:
+            continue
+        same = read is window and (node.offset, node.shape, node.strides) == (
+            twin.offset,
+            twin.view_shape,
+            twin.strides,
+        )
+        if not same or combines:
+            return False
+    return True
 
 
 def _with_kept_values(recording: Recording) -> Recording:
@@ -72,8 +132,14 @@ def _with_kept_values(recording: Recording) -> Recording:
     return linearize((*kept, *roots)) if kept else recording
 
 
-def _run(plan: CompiledPlan, roots: tuple[Node, ...], leaves: list[Node]) -> None:
-    """Run a plan. `leaves` is emptied, so that values which only this evaluation still reads can be taken over."""
+def _run(
+    plan: CompiledPlan,
+    roots: tuple[Node, ...],
+    leaves: list[Node],
+    target_address: int = 0,
+    target: Memory | None = None,
+) -> None:
+    """Run a plan on the values of `leaves`; an update in it writes to `target_address`, inside the memory `target`."""
     device = roots[0].device
     memories: list[Memory | None] = [None] * plan.value_count
     addresses = [0] * plan.value_count
@@ -92,27 +158,9 @@ def _run(plan: CompiledPlan, roots: tuple[Node, ...], leaves: list[Node]) -> Non
         addresses[value.number] = memory.address
         if value.result is not None:
             buffers.append((roots[value.result], Buffer(memory, value.token)))
-    restore: list[tuple[Node, Source]] = []
-    if plan.inherited:
-        for taken in plan.inherited:
-            root = roots[taken.result]
-            base, replacement = root.inputs
-            old = base.buffer
-            assert old is not None
-            again = (base.shape, base.dtype, device, old)
-            reference = weakref.ref(base)
-            del base
-            root.inputs = ()
-            leaves.clear()
-            memory = old.memory
-            if reference() is not None or old.shared:
-                memory = device.allocate(taken.nbytes)
-                device.copy(old.memory, 0, memory, 0, root.nbytes)
-            restore.append((root, Source(*again)))
-            root.inputs = (restore[-1][1], replacement)
-            memories[taken.number] = memory
-            addresses[taken.number] = memory.address
-            buffers.append((root, Buffer(memory, taken.token)))
+    for taken in plan.inherited:
+        memories[taken.number] = device.borrow(target_address, taken.nbytes, target)
+        addresses[taken.number] = target_address
     for step in plan.steps:
         if isinstance(step, Launch):
             slots = step.slots

@@ -1,15 +1,19 @@
 """Buffers: the values of evaluated nodes, in a device's memory."""
 
+import weakref
 from typing import Final
 
 import numpy as np
 
-from blockarray.graph.nodes import Shape, token
+from blockarray.graph.nodes import Node, Shape, View, Window, token
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend, Memory
 
 # A pointer aligned to less than this gets a plan of its own, since kernels are compiled for the alignment of their buffers.
 FULL_ALIGNMENT: Final = 64
+
+# Places of windows that were let go are forgotten when there are this many.
+_KEPT_WINDOWS: Final = 64
 
 
 class ExternalMemory(Memory):
@@ -35,17 +39,20 @@ class Buffer:
         Of the first element.
     token : int
         What a plan must know of it: dtype, shape, alignment, device.
+    windows : dict or None
+        Windows into the memory that may still be read, by first element and length.
     shared : bool
         Whether something outside the library can see the memory (then it is never written in place by an update of another array).
     """
 
-    __slots__ = ("memory", "address", "token", "shared")
+    __slots__ = ("memory", "address", "token", "shared", "windows")
 
     def __init__(self, memory: Memory, token: int, shared: bool = False) -> None:
         self.memory = memory
         self.address = memory.address
         self.token = token
         self.shared = shared
+        self.windows: dict[tuple[int, int], weakref.ref[Window]] | None = None
 
 
 def buffer_token(dtype: DType, shape: Shape, device: Backend, aligned: bool = True) -> int:
@@ -92,3 +99,56 @@ def host_copy(buffer: Buffer, dtype: DType, shape: Shape, device: Backend) -> np
     if array.size:
         device.to_host(buffer.memory, 0, array)
     return array
+
+
+def window_range(offset: int, shape: Shape, strides: tuple[int, ...], itemsize: int) -> tuple[int, int]:
+    """First element and length of the aligned range that a view of one element or more lies in."""
+    first = last = offset
+    for extent, stride in zip(shape, strides, strict=True):
+        if stride < 0:
+            first += (extent - 1) * stride
+        else:
+            last += (extent - 1) * stride
+    first -= first % (FULL_ALIGNMENT // itemsize)
+    return first, last + 1 - first
+
+
+def window_of(base: Node, first: int, extent: int) -> Window:
+    """The window of `extent` elements from element `first` of an evaluated node on; the same one as long as it is alive."""
+    buffer = base.buffer
+    assert buffer is not None
+    if buffer.windows is None:
+        buffer.windows = {}
+    known = buffer.windows.get((first, extent))
+    window = known() if known is not None else None
+    if window is None:
+        dtype, device = base.dtype, base.device
+        memory = device.borrow(buffer.address + first * dtype.itemsize, extent * dtype.itemsize, buffer.memory)
+        aligned = buffer.address % FULL_ALIGNMENT == 0
+        inside = Buffer(memory, buffer_token(dtype, (extent,), device, aligned))
+        window = Window(extent, dtype, device, inside)
+        if len(buffer.windows) >= _KEPT_WINDOWS:
+            buffer.windows = {place: known for place, known in buffer.windows.items() if known() is not None}
+        buffer.windows[(first, extent)] = weakref.ref(window)
+    return window
+
+
+def view_node(base: Node, offset: int, shape: Shape, strides: tuple[int, ...]) -> View:
+    """A view of `base` for reading, through a window if `base` is evaluated and the view does not span all of it."""
+    if base.buffer is None or 0 in shape:
+        return View(base, offset, shape, strides)
+    first, extent = window_range(offset, shape, strides, base.dtype.itemsize)
+    if first == 0 and extent == base.size:
+        return View(base, offset, shape, strides)
+    return View(window_of(base, first, extent), offset - first, shape, strides)
+
+
+def through_windows(views: list[View]) -> bool:
+    """Let views of arrays that were evaluated since they were recorded read through windows; whether any could."""
+    changed = False
+    for view in views:
+        found = view_node(view.inputs[0], view.offset, view.shape, view.strides)
+        if type(found.inputs[0]) is Window:
+            view.inputs, view.offset, view.token = found.inputs, found.offset, found.token
+            changed = True
+    return changed

@@ -22,8 +22,9 @@ from blockarray.fusion.plan import (
     Take,
     Write,
 )
-from blockarray.fusion.steps import CopyStep, ProductStep, StepInMaking, UpdateStep
+from blockarray.fusion.steps import CopyStep, ProductStep, StepInMaking
 from blockarray.fusion.updates import Placement
+from blockarray.graph.nodes import Contract, Update
 
 COPY_TO_KEEP = "an update writes into a copy, because the old value is still read"
 COPY_OF_RESULT = "the same value is asked for twice, or exists already"
@@ -56,7 +57,7 @@ class _Assembly:
         for position, number in self.graph.roots:
             if number not in self.results:
                 self.results[number] = position
-            elif not self.graph.is_leaf(number):
+            elif not self.graph.is_leaf(number) and not isinstance(self.graph.nodes[number], Update | Contract):
                 self.later_results.setdefault(number, []).append(position)
 
     def plan(self) -> GraphPlan:
@@ -178,8 +179,7 @@ class _Assembly:
         itemsizes = []
         for seed, statement in step.outputs:
             targets = [self._target(seed.target)]
-            if not isinstance(step, UpdateStep) or seed.target != step.number:
-                targets += [self._fresh(seed.target, position) for position in self.later_results.get(seed.target, ())]
+            targets += [self._fresh(seed.target, position) for position in self.later_results.get(seed.target, ())]
             for target in targets:
                 writes.append(Write(target, statement, seed.offset, seed.strides))
                 itemsizes.append(self.graph.nodes[seed.target].dtype.itemsize)

@@ -52,7 +52,7 @@ class Decisions:
 
     def may_absorb(self, number: int) -> bool:
         """Whether a kernel that uses the stored value may be the one that computes it."""
-        if number in self.separate or number in self.owners:
+        if number in self.separate or number in self.owners or self.graph.sizes[number] == 0:
             return False
         return not isinstance(self.graph.nodes[number], _STEPS_OF_THEIR_OWN)
 

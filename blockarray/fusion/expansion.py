@@ -632,7 +632,8 @@ class Expansion:
         """Elements that differ, and points at which a kernel computes them (an inner row is computed again for each outer one)."""
         differ = points(strides, self.extents)
         last = max((axis for axis, stride in enumerate(strides) if stride), default=-1)
-        computed = prod(self.extents[: last + 1]) if self.extents else 1
+        once = self.group if not any(strides[axis] for axis in self.group) else ()
+        computed = prod(extent for axis, extent in enumerate(self.extents[: last + 1]) if axis not in once)
         return differ, max(computed, differ)
 
     # -- folds that all programs would have to do ------------------------------------------------------------------------

@@ -162,8 +162,9 @@ class Parameters:
         return parameter.value
 
     def _gathered(self, name: str, source: int, dtype: DType, offset: int) -> Value:
-        """A buffer that is read at computed elements, all of which exist."""
-        type_ = BufferType(dtype, (2**62,), (1,), dtype.itemsize)
+        """A buffer that is read at computed elements. They all exist, so nothing needs to know how many there are."""
+        elements = self._number(f"{name}_elements", 2**63 - 1)
+        type_ = BufferType(dtype, (elements.name,), (1,), dtype.itemsize)
         parameter = BufferParameter(name, type_, False, source not in self._plan.aliased)
         self._parameters.append(parameter)
         self._arguments.append(SlotPointer(source, offset * dtype.itemsize))

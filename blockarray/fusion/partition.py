@@ -61,11 +61,15 @@ def make_plan(recording: Recording, target: Target) -> GraphPlan:
 
 
 def _copies_of_results(graph: Graph) -> list[StepInMaking]:
-    """Steps for results whose value exists already, or is the result of another node too."""
+    """Steps for results whose value exists already, or that an update or product gives another node too.
+
+    Other kernels write such a result once more by themselves.
+    """
     copies: list[StepInMaking] = []
     seen: set[int] = set()
     for position, number in graph.roots:
-        if graph.sizes[number] and (graph.is_leaf(number) or number in seen):
+        again = number in seen and isinstance(graph.nodes[number], Update | Contract)
+        if graph.sizes[number] and (graph.is_leaf(number) or again):
             copies.append(CopyStep(graph, number, position))
         seen.add(number)
     return copies

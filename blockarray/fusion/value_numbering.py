@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from blockarray.graph.nodes import Cast, Constant, Map, Node, Reduce
 from blockarray.graph.recording import Recording
 from blockarray.graph.simplify import simplified
+from codegen.dtypes import DType
 from codegen.scalar.combiners import COMBINERS
 
 # Axes counted from the last one (-1), so that they stay the same when shapes of other ranks broadcast.
@@ -43,7 +44,14 @@ class Graph:
         self._known: dict[tuple[int, tuple[int, ...]], int] = {}
         self._folds: list[frozenset[TrailingAxes]] = []
         self._ancestors: list[int] = []
+        constants: dict[tuple[DType, bool | int | float], int] = {}
         for position, leaf in enumerate(recording.leaves):
+            if isinstance(leaf, Constant) and leaf.value and leaf not in recording.roots:
+                # As in the recording's key: equal constants are one value, zeros aside.
+                first = constants.setdefault((leaf.dtype, leaf.value), len(self.nodes))
+                if first != len(self.nodes):
+                    self.numbers[leaf] = first
+                    continue
             self.leaf_positions[self._append(leaf, ())] = position
         for node in recording.nodes:
             if node not in self.numbers:

@@ -169,6 +169,20 @@ class Source(Node):
         self.settle(buffer)
 
 
+class Window(Node):
+    """A range of an evaluated array's memory: a leaf of shape (n,) of its own.
+
+    Views of arrays whose value exists are read through windows that start at a multiple of the full alignment, so that views which
+    differ only in where they start share a plan. The buffer they look into knows its windows (`Buffer.windows`).
+    """
+
+    __slots__ = ()
+
+    def __init__(self, extent: int, dtype: DType, device: "Backend", buffer: "Buffer") -> None:
+        Node.__init__(self, (), (extent,), dtype, 0, device)
+        self.settle(buffer)
+
+
 class Constant(Node):
     """One number, shape (): a run-time argument of kernels, so other numbers reuse their code."""
 

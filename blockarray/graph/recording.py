@@ -1,8 +1,9 @@
 """A recording: the pending nodes below some roots, in order, and the key that finds their plan again."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from blockarray.graph.nodes import Node, Update
+from blockarray.graph.nodes import Constant, Node, Update, View, Window
+from codegen.dtypes import DType
 
 
 @dataclass(slots=True, eq=False)
@@ -21,6 +22,8 @@ class Recording:
         Equal keys: the same work on leaves of the same shapes, dtypes and alignment, so the same plan.
     has_updates : bool
         Whether a pending node is an `Update`.
+    views : list of View
+        Views straight of evaluated arrays, not through windows.
     computed_before : bool
         Whether an earlier evaluation computed a pending node and did not keep its value.
     """
@@ -31,17 +34,21 @@ class Recording:
     key: tuple[int, ...]
     has_updates: bool = False
     computed_before: bool = False
+    views: list[View] = field(default_factory=list)
 
 
 def linearize(roots: tuple[Node, ...]) -> Recording:
     """Walk the pending nodes below `roots`, without recursion.
 
-    The key lists, in order, each node's token and the numbers of its inputs as negative integers, then the roots' numbers.
+    The key lists, in order, each node's token and the numbers of its inputs as negative integers, then the roots' numbers; for a
+    constant that equals an earlier one the number of that.
     """
     numbers: dict[Node, int] = {}
     nodes: list[Node] = []
     leaves: list[Node] = []
+    constants: dict[tuple[DType, bool | int | float], int] = {}
     key: list[int] = []
+    views: list[View] = []
     has_updates = computed_before = False
     stack: list[Node] = []
     for root in roots:
@@ -63,6 +70,11 @@ def linearize(roots: tuple[Node, ...]) -> Recording:
                         nodes.append(one)
                         leaves.append(one)
                         key.append(one.token)
+                        if type(one) is Constant and one.value:
+                            # Equal constants are one value to a plan. Zeros are left alone: -0.0 equals 0.0.
+                            first = constants.setdefault((one.dtype, one.value), len(nodes))
+                            if first != len(nodes):
+                                key.append(-first)
             if waiting:
                 continue
             stack.pop()
@@ -76,8 +88,11 @@ def linearize(roots: tuple[Node, ...]) -> Recording:
                 key.append(~numbers[one])
             if node.recomputed:
                 computed_before = True
-            if type(node) is Update:
+            kind = type(node)
+            if kind is Update:
                 has_updates = True
+            elif kind is View and inputs[0].buffer is not None and type(inputs[0]) is not Window:
+                views.append(node)  # type: ignore[arg-type]  # mypy does not follow `type(node) is`
     for root in roots:
         key.append(~numbers[root])
-    return Recording(nodes, leaves, roots, tuple(key), has_updates, computed_before)
+    return Recording(nodes, leaves, roots, tuple(key), has_updates, computed_before, views)

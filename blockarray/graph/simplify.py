@@ -26,12 +26,10 @@ def holds_every_value(wide: DType, narrow: DType) -> bool:
             return False
         significand = _SIGNIFICAND_BITS[wide.name] >= _SIGNIFICAND_BITS[narrow.name]
         return significand and _EXPONENT_BITS[wide.name] >= _EXPONENT_BITS[narrow.name]
-    magnitude = narrow.bits - (narrow.kind == "signed")
     if wide.kind == "float":
-        return _SIGNIFICAND_BITS[wide.name] >= magnitude
-    if narrow.kind == "signed" and wide.kind == "unsigned":
-        return wide.bits >= narrow.bits
-    return wide.bits - (wide.kind == "signed") >= magnitude
+        return _SIGNIFICAND_BITS[wide.name] >= narrow.bits - (narrow.kind == "signed")
+    # Integers wrap around, so the way back undoes a change of sign.
+    return wide.bits >= narrow.bits
 
 
 def drop_cast_to_own_dtype(node: Node, operands: Sequence[Node]) -> Node | None:

@@ -179,11 +179,13 @@ class _Verifier:
             )
         if self._tile is None or extent == 1:
             return
-        if self._tile[axis] not in (1, extent):
+        small, large = sorted((self._tile[axis], extent))
+        # What is left behind the last full tile may be worked on in smaller ones.
+        if large % small:
             raise self._fail(
-                operation, f"{value!r}: axis {axis} of the tile has extent {self._tile[axis]}, not {extent}"
+                operation, f"{value!r}: axis {axis} of the tile has extent {self._tile[axis]}; {extent} does not fit it"
             )
-        self._tile[axis] = extent
+        self._tile[axis] = large
 
 
 def _uses_dot(body: Body) -> bool:

@@ -1,6 +1,6 @@
 """Windows of buffers: load and store."""
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -168,13 +168,22 @@ def _extent_divisor(context: EmissionContext, buffer: Value) -> int:
     return context.facts.divisor(context.kernel.parameter(extents[-1]).value)
 
 
+def _place(
+    context: EmissionContext, window: Window, operation: Load | Store, offsets: tuple[Value, ...]
+) -> Hashable:
+    """What tells whether two accesses give each lane the same elements; copies are read by lanes that do not write."""
+    if context.hooks.owner(context, window.distribution.axes) is not None:
+        return operation
+    return window.distribution, offsets
+
+
 def emit_load(context: EmissionContext, operation: Load) -> None:
     """A window into registers."""
     buffer, *offsets = operation.operands
     window = Window(context, buffer, tuple(offsets), operation.shape, operation.checked)
     coordinates = window.distribution.coordinates()
     several = window.per_access
-    context.order.before_read(window.memory, (operation.shape, tuple(offsets)))
+    context.order.before_read(window.memory, _place(context, window, operation, tuple(offsets)))
 
     def make(number: int) -> str:
         first = number - number % several
@@ -197,7 +206,7 @@ def emit_store(context: EmissionContext, operation: Store) -> None:
     fragment = context.fragment(value)
     shape = value.block.shape
     window = Window(context, buffer, tuple(offsets), shape, operation.checked)
-    context.order.before_write(window.memory, (shape, tuple(offsets)))
+    context.order.before_write(window.memory, _place(context, window, operation, tuple(offsets)))
     owner = context.hooks.owner(context, window.distribution.axes)
     coordinates = window.distribution.coordinates()
     several = window.per_access
@@ -214,13 +223,16 @@ def emit_allocate(context: EmissionContext, operation: Allocate) -> None:
 
 def private_memory(buffer: Value, pointer: str, space: str) -> Memory:
     type_ = buffer.buffer
+    alignment = type_.alignment
+    for stride in type_.strides[:-1]:
+        alignment = gcd(alignment, (stride or 0) * type_.dtype.itemsize)
     return Memory(
         pointer=pointer,
         space=space,
         dtype=type_.dtype,
         extents=[extent for extent in type_.extents if isinstance(extent, int)],
         strides=[stride for stride in type_.strides if stride is not None],
-        alignment=type_.alignment,
+        alignment=alignment,
         private=True,
     )
 

@@ -221,7 +221,9 @@ class Growing:
     def changed(self, where: np.ndarray) -> np.ndarray | None:
         """A NumPy view."""
         rank = where.ndim
-        kind = self.draw(st.sampled_from(("slice", "slice", "transpose", "reshape", "broadcast", "new", "diagonal", "window")))
+        kind = self.draw(
+            st.sampled_from(("slice", "slice", "transpose", "reshape", "broadcast", "new", "diagonal", "window"))
+        )
         if kind == "slice":
             return where[self.slices(where.shape)]
         if kind == "transpose":

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from emitted import ptx_of
+from numpy.lib.stride_tricks import as_strided
 from ptx_machine import Machine, Memory
 
 from blockarray.fusion.lower import Argument, SlotConstant, SlotNumber, SlotPointer, lower
@@ -22,7 +23,8 @@ from blockarray.fusion.plan import (
     Take,
 )
 from codegen.compiler import compile_kernel
-from codegen.ir.kernel import Kernel
+from codegen.ir.interpreter import interpret
+from codegen.ir.kernel import BufferParameter, Kernel
 from codegen.passes import pipeline
 from codegen.scalar.numpy_core import evaluate
 from codegen.target import Target
@@ -252,3 +254,45 @@ def compare(expected: Values, found: Values, tolerance: float = 0.0) -> None:
             np.testing.assert_array_equal(got, wanted, err_msg=f"value {number}")
         else:
             np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance, err_msg=f"value {number}")
+
+
+def run_in_interpreter(plan: KernelPlan, memory: Values, target: Target) -> Values:
+    """What the plan's kernel means: block IR run on NumPy, with all the interpreter's checks."""
+    result = {number: array.copy() for number, array in memory.items()}
+    for lowered in lower(plan, target):
+        interpret(lowered.kernel, _arguments_by_name(lowered.kernel, lowered.arguments, result))
+    return result
+
+
+def _arguments_by_name(
+    kernel: Kernel, arguments: Sequence[Argument], memory: Values
+) -> dict[str, "int | np.generic | np.ndarray"]:
+    waiting = iter(arguments)
+    found: dict[str, int | np.generic | np.ndarray] = {}
+    pointers: list[tuple[BufferParameter, SlotPointer, list[int]]] = []
+    for parameter in kernel.parameters:
+        argument = next(waiting)
+        match argument:
+            case SlotNumber(value=value):
+                found[parameter.name] = value
+            case SlotConstant(value_number=number):
+                found[parameter.name] = memory[number][0]
+            case SlotPointer():
+                assert isinstance(parameter, BufferParameter)
+                strides = [_stride(next(waiting)) if known is None else known for known in parameter.type.strides]
+                pointers.append((parameter, argument, strides))
+    for parameter, pointer, strides in pointers:
+        array = memory[pointer.value_number]
+        itemsize = array.itemsize
+        first = pointer.byte_offset // itemsize
+        names = parameter.type.extents
+        if isinstance(names[0], str) and names[0].endswith("_elements"):
+            found[names[0]] = len(array) - first
+        shape = [extent if isinstance(extent, int) else int(found[extent]) for extent in names]
+        found[parameter.name] = as_strided(array[first:], shape, [stride * itemsize for stride in strides])
+    return found
+
+
+def _stride(argument: Argument) -> int:
+    assert isinstance(argument, SlotNumber)
+    return argument.value

@@ -1,10 +1,13 @@
 """Plans of all kinds, lowered for both targets and run, against NumPy."""
 
+import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from plan_strategies import Memory, elementwise_plans, folding_plans, running_plans
-from plans import compare, evaluate_plan, run_as_ptx, run_on_host
+from plans import HOST, compare, evaluate_plan, run_as_ptx, run_in_interpreter, run_on_host
 
 from blockarray.fusion.plan import KernelPlan
+from codegen.target import Target
 from codegen.targets.nvptx.description import nvptx_target
 
 GPU = nvptx_target("sm_90a")
@@ -56,3 +59,12 @@ def test_running_folds_as_ptx(case: Case) -> None:
     compare(evaluate_plan(plan, memory), run_as_ptx(plan, memory, GPU))
 
 
+
+
+@pytest.mark.parametrize("target", [HOST.target, GPU], ids=["cpu", "nvptx"])
+@pytest.mark.parametrize("plans", [elementwise_plans(300), folding_plans(300), running_plans(300)])
+@QUICK
+@given(data=st.data())
+def test_in_the_interpreter(target: Target, plans: st.SearchStrategy[Case], data: st.DataObject) -> None:
+    plan, memory = data.draw(plans)
+    compare(evaluate_plan(plan, memory), run_in_interpreter(plan, memory, target))

@@ -39,9 +39,7 @@ def assert_plan_agrees(roots: tuple[Node, ...], parts: int, take_over: bool, bac
         np.testing.assert_array_equal(result.reshape(root.shape), value)
 
 
-@settings(
-    max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much]
-)
+@settings(max_examples=600, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(graphs(), st.integers(1, 3), st.booleans(), st.booleans())
 def test_plan_of_random_graph_agrees_with_nodes(
     roots: tuple[Node, ...], parts: int, take_over: bool, backwards: bool

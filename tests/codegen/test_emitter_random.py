@@ -92,12 +92,10 @@ class Made:
     def same(self, value: Value, values: list[Value]) -> Value:
         """A value of the dtype and shape of another one."""
         other = self.pick(values, "other")
-        if other.block.shape != value.block.shape:
-            value_shape = value.block.shape
-            fits = not other.block.shape or all(
-                a in (1, b) for a, b in zip(other.block.shape, value_shape, strict=True)
-            )
-            other = self.builder.broadcast(other, value_shape) if fits else value
+        shape, wanted = other.block.shape, value.block.shape
+        if shape != wanted:
+            fits = not shape or (wanted and all(a in (1, b) for a, b in zip(shape, wanted, strict=True)))
+            other = self.builder.broadcast(other, wanted) if fits else value
         return self.builder.cast(other, value.block.dtype)
 
     def step(self, values: list[Value], depth: int) -> Value:
