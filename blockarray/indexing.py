@@ -511,9 +511,9 @@ def _exclusive_memory(cell: Cell) -> np.ndarray:
         cell.node = Source(shape, dtype, device, buffer)
         del node
         old = reference()
-        if old is None:
+        if old is None and not buffer.is_watched:
             return buffer.memory.array  # type: ignore[attr-defined]  # host memories have it
-        node = old
+        node = cell.node
     fresh = buffer_of(host_view(buffer, node.dtype, node.shape), node.dtype, node.device)
     cell.node = Source(node.shape, node.dtype, node.device, fresh)
     return fresh.memory.array  # type: ignore[attr-defined]

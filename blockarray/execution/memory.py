@@ -55,6 +55,12 @@ class Buffer:
         self.windows: dict[tuple[int, int], weakref.ref[Window]] | None = None
 
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a window into the memory may still be read."""
+        return self.windows is not None and any(known() is not None for known in self.windows.values())
+
+
 def buffer_token(dtype: DType, shape: Shape, device: Backend, aligned: bool = True) -> int:
     """The token of buffers of this kind; every plan that reads one may rely on all that it says."""
     return token(("buffer", dtype, shape, device.device, aligned))

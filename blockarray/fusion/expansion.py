@@ -7,10 +7,18 @@ read here; the reason is kept. What is learnt on the way (an axis to split, axes
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 from math import prod
 
+from blockarray.fusion.accesses import Access, Recipe, Seed
 from blockarray.fusion.decisions import Decisions
+from blockarray.fusion.fold_axes import (
+    FoldedAxis,
+    WantedSplit,
+    folds_needed_inside,
+    is_spread,
+    match_axes,
+    order_of_axes,
+)
 from blockarray.fusion.index_maps import (
     AxisIndices,
     Extents,
@@ -23,7 +31,6 @@ from blockarray.fusion.index_maps import (
     points,
     span,
     split_extents,
-    split_strides,
     useful_split,
 )
 from blockarray.fusion.plan import Apply, Convert, Fold, Number, Position, Read, RunningFold, Statement, Take
@@ -32,21 +39,15 @@ from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.scalar.combiners import COMBINERS
 
-# value number, offset, strides over the domain
-Access = tuple[int, int, Strides]
-
 _MOST_RESTARTS = 200
 _MOST_ACCESSES = 16
-# A result of fewer elements is computed by one program as fast as by many.
-SMALL_DOMAIN = 1 << 16
-_COLUMNS_PER_PROGRAM = 64
 
 OTHER_AXES = "it folds over other axes than the kernel that uses it"
 ANOTHER_AXIS = "the folded value is used along another axis of what was folded"
 EVERY_PROGRAM = "every program needs the folded value, and the rows are too few to share them among the cores"
 WRAPPING_VIEW = "a view of it takes elements that no strides describe before it is stored"
 MANY_VIEWS = "too many different views of it are used"
-ORDERED = {
+ORDERED: dict[type[Node], str] = {
     Update: "an array is written in place",
     Scan: "a running fold is a kernel of its own",
     Contract: "a matrix product is a step of its own",
@@ -59,44 +60,6 @@ class StartOver(Exception):
 
 class Refused(Exception):
     """The value on trial does not fit into the kernel."""
-
-
-@dataclass(frozen=True)
-class Seed:
-    """A value that the kernel writes: where it is read from, over the domain, and where its elements go."""
-
-    access: Access
-    target: int
-    offset: int
-    strides: Strides
-
-    def split(self, axis: int, inner: int) -> "Seed":
-        """The same over a domain with one axis split."""
-        number, offset, strides = self.access
-        access = (number, offset, split_strides(strides, axis, inner))
-        return replace(self, access=access, strides=split_strides(self.strides, axis, inner))
-
-    def widened(self, axes: int) -> "Seed":
-        """The same over a domain with more axes behind, along which nothing changes."""
-        number, offset, strides = self.access
-        more = (0,) * axes
-        return replace(self, access=(number, offset, strides + more), strides=self.strides + more)
-
-    def narrowed(self, rank: int) -> "Seed":
-        """The same over the first axes of the domain only."""
-        number, offset, strides = self.access
-        return replace(self, access=(number, offset, strides[:rank]), strides=self.strides[:rank])
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a value is computed at an access: what the statement needs, and from which accesses."""
-
-    node: Node
-    kind: str
-    operands: tuple[Access, ...] = ()
-    detail: tuple[int, Strides] = (0, ())
-    positions: Strides = ()
 
 
 class Expansion:
@@ -456,7 +419,7 @@ class Expansion:
             first, steps = indices.through(0, cached_strides(shape) + (0,) * rest)
             operands.append(self._resolve(one, first, steps))
         self.sources.add(source)
-        return Recipe(node, f"take {source}", tuple(operands), (rest_start, rest_strides), base_strides[:taken])
+        return Recipe(node, "take", tuple(operands), source, rest_start, rest_strides, base_strides[:taken])
 
     def _reduce(self, node: Reduce, access: Access) -> Recipe:
         number, offset, strides = access
@@ -464,7 +427,7 @@ class Expansion:
         shape = self.graph.nodes[operand].shape
         reduced = [axis for axis in node.axes if shape[axis] != 1]
         if not reduced:
-            return Recipe(node, "fold", (self._resolve(operand, offset, strides),), (0, self.nothing))
+            return Recipe(node, "fold", (self._resolve(operand, offset, strides),), strides=self.nothing)
         if self.scan_axis is not None:
             self._cut(number, ORDERED[Scan])
             return Recipe(node, "read")
@@ -484,63 +447,33 @@ class Expansion:
         start, steps = indices.through(0, kept)
         within = cached_strides(tuple(shape[axis] for axis in reduced))
         inner, places = list(steps), list(self.nothing)
-        for domain_axis, which, factor in matched:
-            inner[domain_axis] = weights[reduced[which]] * factor
-            places[domain_axis] = within[which] * factor
-        return Recipe(node, "fold", (self._resolve(operand, start, tuple(inner)),), (0, tuple(places)))
+        for one in matched:
+            inner[one.domain_axis] = weights[reduced[one.folded_axis]] * one.step
+            places[one.domain_axis] = within[one.folded_axis] * one.step
+        return Recipe(node, "fold", (self._resolve(operand, start, tuple(inner)),), strides=tuple(places))
 
-    def _matched(self, wanted: list[int], strides: Strides) -> list[tuple[int, int, int]] | str:
-        """Which domain axis runs along which folded axis, with which step: (domain axis, folded axis, factor); or why none does."""
+    def _matched(self, wanted: list[int], strides: Strides) -> list[FoldedAxis] | str:
+        """Which domain axes run along the folded axes, or why none do."""
         still = tuple(axis for axis, stride in enumerate(strides) if stride == 0)
         if self.group:
             if still != self.group:
                 return ANOTHER_AXIS if set(still) > set(self.group) else OTHER_AXES
         elif not still:
             self._append(wanted)
-        extents = [self.extents[axis] for axis in still]
-        if extents == wanted:
-            found = [(axis, which, 1) for which, axis in enumerate(still)]
-        elif 0 in wanted or 0 in extents or prod(extents) != prod(wanted):
+        found = match_axes(wanted, still, self.extents)
+        if isinstance(found, WantedSplit):
+            self._split(found.axis, found.inner)
+            found = None
+        if found is None:
             return OTHER_AXES if self.group else ANOTHER_AXIS
-        else:
-            refined = self._refined(wanted, still)
-            if refined is None:
-                return OTHER_AXES
-            found = refined
         self.group = still
         return found
 
-    def _refined(self, wanted: list[int], axes: tuple[int, ...]) -> list[tuple[int, int, int]] | None:
-        """Match domain axes that are parts of the folded axes; splits a domain axis that runs along several."""
-        found = []
-        which = len(wanted) - 1
-        left, factor = wanted[which], 1
-        for axis in reversed(axes):
-            extent = self.extents[axis]
-            if left == 1:
-                which -= 1
-                left, factor = wanted[which], 1
-            if left % extent == 0:
-                found.append((axis, which, factor))
-                left //= extent
-                factor *= extent
-            elif extent % left == 0:
-                self._split(axis, left)
-                return None
-            else:
-                return None
-        return found
-
     def _is_aligned(
-        self, indices: AxisIndices, reduced: list[int], matched: list[tuple[int, int, int]], shape: tuple[int, ...]
+        self, indices: AxisIndices, reduced: list[int], matched: list[FoldedAxis], shape: tuple[int, ...]
     ) -> bool:
         """Whether kept and folded axes follow each other in the operand as they do in the kernel's domain."""
-        order: set[tuple[int, int, bool]] = set()
-        for axis, column in enumerate(indices.columns):
-            along = [k for k, step in enumerate(column) if step]
-            if along:
-                order.update((axis, folded, along[0] < reduced[which]) for folded, which, _ in matched)
-        found = frozenset(order)
+        found = order_of_axes(indices, reduced, matched)
         if self.orientation is not None:
             return found == self.orientation
         if not self.appended and any(before != (kept < folded) for kept, folded, before in found):
@@ -561,7 +494,8 @@ class Expansion:
                 self.sources.add(number)
                 if not self.graph.is_leaf(number):
                     self.reads.add(number)
-                return self._append_statement(Read(number, node.dtype, offset, self._safe(number, offset, strides)), number)
+                read = Read(number, node.dtype, offset, self._safe(number, offset, strides))
+                return self._append_statement(read, number)
             case "number":
                 return self._append_statement(Number(number, node.dtype), number)
             case "same":
@@ -577,16 +511,15 @@ class Expansion:
                 return self._append_statement(Position(offset, strides), number)
             case "fold":
                 assert isinstance(node, Reduce)
-                return self._fold(node, operands[0], number, recipe.detail[1])
+                return self._fold(node, operands[0], number, recipe.strides)
             case "scan":
                 assert isinstance(node, Scan)
                 wide = self._widened(operands[0], node.dtype)
                 running = RunningFold(node.function, wide, _accumulator(node.dtype))
                 return self._narrowed(running, node.dtype, number)
-        source = int(recipe.kind.removeprefix("take "))
-        start, rest = recipe.detail
-        safe = self._safe(source, start, rest)
-        return self._append_statement(Take(source, node.dtype, start, operands, recipe.positions, safe), number)
+        safe = self._safe(recipe.source, recipe.offset, recipe.strides)
+        take = Take(recipe.source, node.dtype, recipe.offset, operands, recipe.position_strides, safe)
+        return self._append_statement(take, number)
 
     def _safe(self, source: int, offset: int, strides: Strides) -> Strides:
         """Strides that keep an access to elements that do not exist inside the loops over axes without points."""
@@ -639,51 +572,11 @@ class Expansion:
     # -- folds that all programs would have to do ------------------------------------------------------------------------
 
     def _is_spread(self) -> bool:
-        """Whether the kept axes give every core a program, or the work is too little to matter."""
-        if not self.group or prod(self.extents) <= SMALL_DOMAIN:
-            return True
-        kept = prod(extent for axis, extent in enumerate(self.extents) if axis not in self.group)
-        programs = kept if self.folds_inside else kept // _COLUMNS_PER_PROGRAM
-        return programs >= self.decisions.target.cores
+        return not self.group or is_spread(self.extents, self.group, self.folds_inside, self.decisions.target)
 
     def _offending_folds(self) -> set[int]:
-        """Folds whose result is needed at points of the axes that they fold over."""
-        above: list[frozenset[int]] = []
-        varies: list[bool] = []
-        offending: set[int] = set()
-        group = self.group
-        nothing: frozenset[int] = frozenset()
-        for position, statement in enumerate(self.statements):
-            match statement:
-                case Fold(operands=operands):
-                    for one in operands:
-                        offending |= above[one]
-                    above.append(frozenset((position,)))
-                    varies.append(False)
-                    continue
-                case Read(strides=strides) | Position(strides=strides):
-                    above.append(nothing)
-                    varies.append(any(strides[axis] for axis in group))
-                    continue
-                case Apply(operands=operands):
-                    used: tuple[int, ...] = operands
-                case Take(positions=operands):
-                    used = operands
-                case Convert(operand=one) | RunningFold(operand=one):
-                    used = (one,)
-                case _:
-                    used = ()
-            found = nothing
-            for one in used:
-                if above[one]:
-                    found = found | above[one]
-            above.append(found)
-            wide = any(varies[one] for one in used)
-            varies.append(wide or (isinstance(statement, Take) and any(statement.rest[axis] for axis in group)))
-        for seed, statement_number in self.outputs:
-            if any(seed.strides[axis] for axis in group):
-                offending |= above[statement_number]
-        return offending
+        written = [(seed.strides, statement) for seed, statement in self.outputs]
+        return folds_needed_inside(self.statements, written, self.group)
 
     def _leave_folds_that_every_program_needs(self) -> None:
         if self._is_spread():

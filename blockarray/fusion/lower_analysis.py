@@ -136,11 +136,14 @@ def levels_of(plan: KernelPlan) -> tuple[int, ...]:
 
 def is_full(plan: KernelPlan, varies: tuple[tuple[bool, ...], ...], write: Write) -> bool:
     """Whether a write stores a value for each point, not once for all points along the reduced axes."""
-    return any(
-        varies[write.value][number] or (write.strides[number] != 0 and not axis.piece)
-        for number, axis in enumerate(plan.axes)
-        if axis.reduced
-    )
+    reduced = [number for number, axis in enumerate(plan.axes) if axis.reduced]
+    if any(varies[write.value][number] for number in reduced):
+        return True
+    if not any(write.strides[number] for number in reduced):
+        return False
+    # Along a cut axis the strides of a folded value count pieces.
+    is_cut = any(plan.axes[number].piece for number in reduced)
+    return not (is_cut and any(isinstance(plan.statements[n], Fold) for n in closure(plan, [write.value])))
 
 
 def groups_of(plan: KernelPlan, statements: Iterable[int]) -> tuple[FoldGroup, ...]:

@@ -74,8 +74,14 @@ class _Columns:
             raise ValueError(f"kernel {plan.name}: folds {needed} are used in a pass before their own is over")
         used = set(closure(plan, targets)) & (folds.keys() - own)
         for group in dict.fromkeys(folds[number] for number in sorted(used)):
-            record(values, group, tuple(self.load(buffer, column, columns) for buffer in self.memory[group]))
+            # All columns have the same where nothing varies along them.
+            count = columns if self.varies(group) else 1
+            record(values, group, tuple(self.load(buffer, column, count) for buffer in self.memory[group]))
         return values
+
+    def varies(self, group: FoldGroup) -> bool:
+        """Whether a fold's results differ between columns."""
+        return any(self.lowering.analysis.varies[operand][self.last] for operand in group.operands)
 
     def place(self, column: Value) -> tuple[Value, ...]:
         """Where a column's accumulator lies."""

@@ -114,26 +114,32 @@ def merge(builder: Builder, name: str, left: Sequence[Value], right: Sequence[Va
     return tuple(_value(value) for value in values)
 
 
-def merge_later(builder: Builder, name: str, left: Sequence[Value], right: Sequence[Value]) -> Partial:
-    """`merge` where all elements of `right` have greater positions than those of `left`.
+# Which comparison says that a later element does not take the place of an earlier one.
+_BEATEN = MappingProxyType({"argmax": "less_equal", "argmin": "greater_equal"})
 
-    Positions then need not be compared: an element that is met later wins only if it is better.
+
+def merge_later(builder: Builder, name: str, left: Sequence[Value], right: Sequence[Value]) -> Partial:
+    """`merge` of extremes and positions where all of `right` has greater positions than `left` stands for.
+
+    Positions then need not be compared: an element that is met later wins only if it is better. `left` must start from the worst
+    value at the position of the first element, as no element equal to the worst value wins against it.
     """
-    if name not in _BETTER or left[0].block.dtype.kind != "float":
-        return merge(builder, name, left, right)
     core = BlockCore(builder)
     best, position = (BlockValue(core, value) for value in left)
     value, later_position = (BlockValue(core, value) for value in right)
-    # A NaN compares false: it is not beaten, and the first one stays.
-    right_wins = ~core.apply(_BETTER[name], value, best) & ~core.apply("isnan", best)
+    right_wins: ScalarValue = ~core.apply(_BEATEN[name], value, best)
+    if core.dtype(best).kind == "float":
+        # A NaN compares false: it is not beaten, and the first one stays.
+        right_wins = right_wins & ~core.apply("isnan", best)
     return (
         _value(core.where(right_wins, value, best)),
         _value(core.where(right_wins, later_position, position)),
     )
 
 
-# Which comparison says that a later element does not take the place of an earlier one.
-_BETTER = MappingProxyType({"argmax": "less_equal", "argmin": "greater_equal"})
+def finds_positions(name: str) -> bool:
+    """Whether `merge_later` knows the combiner."""
+    return name in _BEATEN
 
 
 def identity_numbers(name: str, dtypes: Sequence[DType]) -> tuple[Number, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import gcd
 
-from blockarray.fusion.lower_analysis import dtype_of
+from blockarray.fusion.lower_analysis import dtype_of, is_full
 from blockarray.fusion.plan import KernelPlan, Number, Position, Read, RunningFold, Take, Write
 from codegen.dtypes import DType
 from codegen.ir.kernel import BufferParameter, IndexParameter, Parameter, ScalarParameter, Value
@@ -47,7 +47,9 @@ class Parameters:
         self._plan = plan
         self._parameters: list[Parameter] = []
         self._arguments: list[Argument] = []
-        self.extents = [self._number(f"extent{k}", axis.extent) for k, axis in enumerate(plan.axes)]
+        # What divides an outer extent makes no difference to the code, so it is not looked at.
+        last = len(plan.axes) - 1
+        self.extents = [self._number(f"extent{k}", axis.extent, k == last) for k, axis in enumerate(plan.axes)]
         self.pieces = {k: self._number(f"pieces{k}", axis.pieces) for k, axis in enumerate(plan.axes) if axis.piece}
         self.numbers: dict[int, Value] = {}
         self.offsets: dict[int, Value | None] = {}
@@ -69,8 +71,8 @@ class Parameters:
         """One argument for each slot."""
         return tuple(self._arguments)
 
-    def _number(self, name: str, value: int) -> Value:
-        parameter = index_parameter(name, value)
+    def _number(self, name: str, value: int, is_classed: bool = False) -> Value:
+        parameter = index_parameter(name, value) if is_classed else IndexParameter(name)
         self._parameters.append(parameter)
         self._arguments.append(SlotNumber(value))
         return parameter.value
@@ -125,16 +127,12 @@ class Parameters:
 
     def _write(self, name: str, write: Write) -> Value:
         dtype = self._dtype_of(write)
-        by_pieces = self._is_written_by_pieces(write)
+        by_pieces = not is_full(self._plan, self._plan.varies(), write)
         restrict = not self._plan.aliased
         return self._buffer(name, write.target, dtype, write.offset, write.strides, by_pieces, True, restrict)
 
     def _dtype_of(self, write: Write) -> DType:
         return dtype_of(self._plan.statements[write.value])
-
-    def _is_written_by_pieces(self, write: Write) -> bool:
-        varies = self._plan.varies()[write.value]
-        return any(axis.piece and not flag for axis, flag in zip(self._plan.axes, varies, strict=True))
 
     def _buffer(
         self,

@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from blockarray.fusion.lower_analysis import FoldGroup, Pass, closure
-from blockarray.fusion.lower_combine import identity, merge, merge_later
+from blockarray.fusion.lower_combine import finds_positions, identity, merge, merge_later
 from blockarray.fusion.lower_grid import ProgramPart
 from blockarray.fusion.lower_stores import numbered, store_all
 from blockarray.fusion.lower_values import Lowering, Values, Window
 from blockarray.fusion.lower_whole import record, reduce_axes
-from blockarray.fusion.plan import Fold, RunningFold
+from blockarray.fusion.plan import Fold, Position, RunningFold
 from codegen.ir.kernel import Value
 
 Blocks = tuple[Value, ...]
@@ -152,7 +152,30 @@ class StreamingRows:
                 shape.append(tile[axis] if axis == blocked and self._schedule.deferred else 1)
             else:
                 shape.append(tile[axis] if any(flags[axis] for flags in varies) else 1)
-        return identity(self._builder, group.combiner, self._lowering.fold_dtypes(group), tuple(shape))
+        blocks = identity(self._builder, group.combiner, self._lowering.fold_dtypes(group), tuple(shape))
+        if not self.is_in_order(group):
+            return blocks
+        return (blocks[0], self._first_positions(group, tuple(shape)))
+
+    def is_in_order(self, group: FoldGroup) -> bool:
+        """Whether a fold looks for a position, and the loops meet positions in ascending order."""
+        position = self._lowering.plan.statements[group.operands[-1]]
+        if not finds_positions(group.combiner) or not isinstance(position, Position):
+            return False
+        reach = 1
+        for axis in reversed(self._axes):
+            if position.strides[axis] < reach:
+                return False
+            reach = position.strides[axis] * self._lowering.plan.axes[axis].extent
+        return True
+
+    def _first_positions(self, group: FoldGroup, shape: tuple[int, ...]) -> Value:
+        """Positions of the first elements that go into each accumulator."""
+        begins = {axis: self._part.begin(axis) for axis in self._axes}
+        window = self._window(begins, shape, is_tail=False)
+        values = Values(self._lowering, replace(window, shape=shape), {})
+        values.compute(group.operands[1:])
+        return values.expanded(group.operands[1], shape)
 
     def _nest(self, axes: list[int], index: dict[int, Value], state: _State, turn: "_Turn") -> _State:
         """Loops over all reduced axes but the blocked one, then its own."""
@@ -288,7 +311,9 @@ class _Turn:
         parts = values.fold_operands(group)
         if not lowering.schedule.deferred:
             parts = reduce_axes(lowering, group, parts, range(lowering.rank))
-        return merge_later(lowering.builder, group.combiner, partial, parts)
+        if self._rows.is_in_order(group):
+            return merge_later(lowering.builder, group.combiner, partial, parts)
+        return merge(lowering.builder, group.combiner, partial, parts)
 
 
 def lower_rows(lowering: Lowering, part: ProgramPart) -> None:

@@ -7,10 +7,11 @@ of them would compute are weighed (see `blockarray.fusion.costs`), and the round
 
 from heapq import heappop, heappush
 
+from blockarray.fusion.accesses import Seed
 from blockarray.fusion.assembly import assemble
 from blockarray.fusion.costs import share_work
 from blockarray.fusion.decisions import Decisions
-from blockarray.fusion.expansion import ORDERED, Expansion, Seed
+from blockarray.fusion.expansion import ORDERED, Expansion
 from blockarray.fusion.index_maps import Strides, broadcast_strides, cached_strides
 from blockarray.fusion.limits import MOST_BUFFERS, MOST_STATEMENTS, TOO_LARGE, is_too_large, values_to_store
 from blockarray.fusion.plan import GraphPlan

@@ -16,7 +16,8 @@ class DomainAxis:
     `reduced` axes are folded by every `Fold` of the kernel; all folds of one kernel fold the same axes.
 
     A reduced axis with a `piece` above 0 is cut into pieces of so many elements (the last one may be shorter). Folds and running folds
-    then start anew in each piece. A folded value is written once per piece: the target's stride along this axis counts pieces.
+    then start anew in each piece. A value that comes from a fold is
+    written once per piece: the target's stride along this axis counts pieces.
     """
 
     extent: int

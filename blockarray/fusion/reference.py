@@ -4,8 +4,8 @@ Kernels run in parts of their kept axes, each part reading before it writes, as 
 programs writes is found out.
 """
 
-from collections.abc import Sequence
-from itertools import product
+from collections.abc import Mapping, Sequence
+from itertools import product as combinations
 from math import prod
 
 import numpy as np
@@ -27,7 +27,7 @@ from blockarray.fusion.plan import (
     Statement,
     Take,
 )
-from blockarray.graph.reference import apply_function, convert, fold, running_fold, strided_view
+from blockarray.graph.reference import apply_function, convert, fold, product, running_fold, strided_view
 
 Array = np.ndarray
 Memory = list[Array]
@@ -68,7 +68,7 @@ def run(
                 memory.append(np.full(elements, 77, dtype.numpy))
     for step in plan.steps:
         if isinstance(step, Product):
-            _run_product(step, memory)
+            run_product(step, memory)
         else:
             _run_kernel(step, memory, parts, backwards)
     return {
@@ -78,13 +78,10 @@ def run(
     }
 
 
-def _run_product(step: Product, memory: Memory) -> None:
+def run_product(step: Product, memory: Sequence[Array] | Mapping[int, Array]) -> None:
+    """Compute a matrix product step; `memory` has the flat values by number."""
     a, b = (strided_view(memory[number], *view) for number, view in ((step.a, step.a_view), (step.b, step.b_view)))
-    target = memory[step.target].reshape(step.shape)
-    if step.dtype.is_half:
-        target[...] = np.matmul(a.astype(np.float32), b.astype(np.float32)).astype(target.dtype)
-        return
-    target[...] = np.matmul(a, b)
+    memory[step.target].reshape(step.shape)[...] = product(a, b)
 
 
 def _run_kernel(kernel: KernelPlan, memory: Memory, parts: int, backwards: bool) -> None:
@@ -93,7 +90,7 @@ def _run_kernel(kernel: KernelPlan, memory: Memory, parts: int, backwards: bool)
         along = np.arange(axis.extent, dtype=np.int64)
         count = 1 if axis.reduced else max(min(parts, axis.extent), 1)
         pieces.append(np.array_split(along, count))
-    programs = list(product(*pieces))
+    programs = list(combinations(*pieces))
     for points in reversed(programs) if backwards else programs:
         _run_part(kernel, memory, points)
 

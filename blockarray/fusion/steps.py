@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from blockarray.fusion.accesses import Seed
 from blockarray.fusion.decisions import Decisions
-from blockarray.fusion.expansion import Expansion, Seed
+from blockarray.fusion.expansion import Expansion
 from blockarray.fusion.index_maps import Extents, Strides
 from blockarray.fusion.value_numbering import Graph
 

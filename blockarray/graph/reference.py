@@ -157,11 +157,11 @@ def _value(node: Node, inputs: list[Array]) -> Array:
             strided_view(changed, node.offset, node.view_shape, node.strides)[...] = inputs[1]
             return changed
         case Contract():
-            return _product(inputs[0], inputs[1])
+            return product(inputs[0], inputs[1])
     raise TypeError(f"{type(node).__name__} has no meaning here; expected one of the classes of graph/nodes.py")
 
 
-def _product(a: Array, b: Array) -> Array:
-    if dtypes.of(a.dtype).is_half:
-        return np.matmul(widened(a), widened(b)).astype(a.dtype)
-    return np.matmul(a, b)
+def product(a: Array, b: Array) -> Array:
+    """A matrix product, halves accumulated in float32."""
+    with np.errstate(all="ignore"):
+        return np.matmul(widened(a), widened(b)).astype(a.dtype, copy=False)

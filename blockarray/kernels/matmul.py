@@ -86,7 +86,9 @@ def lower_product(product: Product, cores: int) -> LoweredProduct:
     parameters: list[Parameter] = list(indices.values())
     arguments: list[Argument] = [SlotNumber(extent) for extent in extents.values()]
 
-    def declare(name: str, value: int, view: tuple[int, tuple[int, ...], tuple[int, ...]], ends: tuple[str, str]) -> Value:
+    def declare(
+        name: str, value: int, view: tuple[int, tuple[int, ...], tuple[int, ...]], ends: tuple[str, str]
+    ) -> Value:
         offset, shape, strides = view
         is_written = name == "target"
         strides = tuple(0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True))

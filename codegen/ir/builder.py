@@ -54,7 +54,9 @@ class Builder:
         """Append `operation`, whose results are made here from its inferred types."""
         types = operation.infer()
         labels = tuple(names) + ("",) * (len(types) - len(names))
-        object.__setattr__(operation, "results", tuple(Value(kind, label) for kind, label in zip(types, labels)))
+        object.__setattr__(
+            operation, "results", tuple(Value(kind, label) for kind, label in zip(types, labels, strict=False))
+        )
         object.__setattr__(operation, "location", self.location)
         self._open[-1].append(operation)
         return operation

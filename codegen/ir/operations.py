@@ -5,7 +5,6 @@ values; every other field is an attribute, and takes part in the text form in th
 """
 
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from typing import ClassVar, Literal
 
 from codegen import dtypes
@@ -69,10 +68,17 @@ class Operation:
         return replace(bare, results=tuple(Value(kind, name) for kind, name in zip(bare.infer(), names, strict=True)))
 
 
-@cache
 def attribute_names(operation: type[Operation]) -> tuple[str, ...]:
     """Names of the attributes of a class of operations, in declaration order."""
-    return tuple(row.name for row in fields(operation) if row.name not in _STRUCTURE)
+    names = _ATTRIBUTE_NAMES.get(operation)
+    if names is None:
+        names = tuple(row.name for row in fields(operation) if row.name not in _STRUCTURE)
+        _ATTRIBUTE_NAMES[operation] = names
+    return names
+
+
+# Asking dataclasses for fields takes longer than printing an operation.
+_ATTRIBUTE_NAMES: dict[type[Operation], tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

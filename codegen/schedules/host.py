@@ -127,7 +127,7 @@ def _long_rows(problem: Problem, width: int, target: Target) -> Schedule:
     reasons = [f"rows of {reach}, {registers} registers of {width} at a time"]
     kept = 0
     if problem.kept_bytes and len(problem.reduced_axes) == 1:
-        kept = _capacity(reach + tile[blocked])
+        kept = _capacity(-(-reach // tail[blocked]) * tail[blocked])
         if kept * problem.kept_bytes > target.shared_bytes:
             kept = 0
             reasons.append("rows are too long to keep what is needed again")

@@ -137,7 +137,7 @@ def _whole_rows(problem: Problem, target: Target) -> Schedule:
         run = min(run, 4)
     sharing = _row_lanes(row, run, target)
     spread = list(_spread(tile, run, sharing))
-    lane_rows = max(1, 128 // prod(spread)) if row <= 256 else 1
+    lane_rows = max(1, min(128, target.max_lanes_per_program) // prod(spread)) if row <= 256 else 1
     repeats = max(1, _SHORT_ROW_ELEMENTS * prod(spread) // row)
     while repeats > 1 and problem.kept_points < repeats * lane_rows * target.cores * _PROGRAMS_PER_CORE:
         repeats //= 2

@@ -3,9 +3,11 @@
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from hypothesis import assume
 from hypothesis import strategies as st
 from numpy.lib.stride_tricks import sliding_window_view
 
+from blockarray.graph import reference
 from blockarray.graph.nodes import (
     Cast,
     Constant,
@@ -22,6 +24,7 @@ from blockarray.graph.nodes import (
     numpy_scalar,
     token,
 )
+from blockarray.graph.recording import Recording
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.scalar.table import TABLE
@@ -95,6 +98,23 @@ def leaf_array(node: Node) -> np.ndarray:
     if isinstance(node, Constant):
         return np.asarray(numpy_scalar(node))
     return cast(ArrayBuffer, node.buffer).array
+
+
+# Sums of integers below this are exact in float64 and do not depend on the order of additions.
+_EXACT = {"float64": 2.0**50, "float32": 2.0**22, "float16": 2.0**10}
+
+
+def values_of(recording: Recording) -> list[np.ndarray]:
+    """The value of every pending node; only graphs whose floats stay exact integers are kept."""
+    pending = tuple(node for node in recording.nodes if not node.is_leaf)
+    everything = Recording(recording.nodes, recording.leaves, pending, ())
+    values = reference.evaluate(everything, leaf_array)
+    for node, value in zip(pending, values, strict=True):
+        if node.dtype.kind == "float" and value.size:
+            assume(bool(np.isfinite(value).all()))
+            assume(float(np.abs(value.astype(np.float64)).max()) < _EXACT[node.dtype.name])
+    by_node = dict(zip(pending, values, strict=True))
+    return [by_node[root] for root in recording.roots]
 
 
 # -- random graphs -----------------------------------------------------------------------------------------------------

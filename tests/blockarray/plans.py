@@ -10,7 +10,7 @@ from numpy.lib.stride_tricks import as_strided
 from ptx_machine import Machine, Memory
 
 from blockarray.fusion.lower import Argument, SlotConstant, SlotNumber, SlotPointer, lower
-from blockarray.fusion.lower_analysis import dtype_of
+from blockarray.fusion.lower_analysis import closure, dtype_of
 from blockarray.fusion.plan import (
     Apply,
     Convert,
@@ -25,6 +25,7 @@ from blockarray.fusion.plan import (
 from codegen.compiler import compile_kernel
 from codegen.ir.interpreter import interpret
 from codegen.ir.kernel import BufferParameter, Kernel
+from codegen.ir.printer import print_kernel
 from codegen.passes import pipeline
 from codegen.scalar.numpy_core import evaluate
 from codegen.target import Target
@@ -59,13 +60,14 @@ def evaluate_plan(plan: KernelPlan, memory: Values) -> Values:
     for write in plan.writes:
         dtype = dtype_of(plan.statements[write.value])
         varies = plan.varies()[write.value]
+        folded = any(isinstance(plan.statements[n], Fold) for n in closure(plan, [write.value]))
         once = tuple(axis.reduced and not axis.piece and write.strides[k] == 0 for k, axis in enumerate(plan.axes))
         stored = tuple(1 if flag else extent for flag, extent in zip(once, shape, strict=True))
         grids = np.indices(stored, dtype=np.int64)
         value = np.broadcast_to(found[write.value].astype(dtype.numpy, copy=False), stored)
         places = np.full(stored, write.offset, np.int64)
         for k, (axis, stride) in enumerate(zip(plan.axes, write.strides, strict=True)):
-            by_piece = axis.piece and not varies[k]
+            by_piece = axis.piece and folded and not varies[k]
             places += (grids[k] // axis.piece if by_piece else grids[k]) * stride
         result[write.target][places.reshape(-1)] = value.reshape(-1)
     return result
@@ -94,7 +96,9 @@ def _evaluate(
         case Position(offset=offset, strides=strides):
             return places(offset, strides)
         case Apply(function=name, operands=operands, dtype=dtype):
-            return evaluate(name, *(found[k].astype(_narrow(plan, k), copy=False) for k in operands)).astype(dtype.numpy)
+            return evaluate(name, *(found[k].astype(_narrow(plan, k), copy=False) for k in operands)).astype(
+                dtype.numpy
+            )
         case Convert(operand=operand, dtype=dtype):
             with np.errstate(all="ignore"):
                 return found[operand].astype(_narrow(plan, operand), copy=False).astype(dtype.numpy)
@@ -159,9 +163,7 @@ def _first(name: str, pieces: list[np.ndarray], axes: tuple[int, ...], output: i
     return taken
 
 
-def _running(
-    plan: KernelPlan, name: str, operand: np.ndarray, before: Read | None, memory: Values
-) -> np.ndarray:
+def _running(plan: KernelPlan, name: str, operand: np.ndarray, before: Read | None, memory: Values) -> np.ndarray:
     ufunc = getattr(np, name)
     result = np.empty(operand.shape, _wide(operand).dtype)
     for part in _pieces(plan):
@@ -296,3 +298,8 @@ def _arguments_by_name(
 def _stride(argument: Argument) -> int:
     assert isinstance(argument, SlotNumber)
     return argument.value
+
+
+def target_text(plan: KernelPlan, target: Target) -> str:
+    """The text of a plan's kernels for a target."""
+    return "\n".join(print_kernel(lowered.kernel) for lowered in lower(plan, target))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from graphs import NO_DEVICE, apply, constant, fold, graphs, leaf_array, positions, source, view_like
 from hypothesis import given, settings
 
 from blockarray.graph import reference
@@ -10,7 +11,6 @@ from blockarray.graph.printer import print_recording
 from blockarray.graph.recording import linearize
 from blockarray.graph.simplify import holds_every_value, simplified
 from codegen import dtypes
-from tests.blockarray.graphs import NO_DEVICE, apply, constant, fold, graphs, leaf_array, positions, source, view_like
 
 TABLE_2_3 = np.array([[5.0, -1.0, 2.0], [0.0, 7.0, -3.0]])
 

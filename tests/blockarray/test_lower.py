@@ -59,8 +59,6 @@ def test_running_folds_as_ptx(case: Case) -> None:
     compare(evaluate_plan(plan, memory), run_as_ptx(plan, memory, GPU))
 
 
-
-
 @pytest.mark.parametrize("target", [HOST.target, GPU], ids=["cpu", "nvptx"])
 @pytest.mark.parametrize("plans", [elementwise_plans(300), folding_plans(300), running_plans(300)])
 @QUICK

@@ -32,7 +32,9 @@ def multiply(product: Product, a: np.ndarray, b: np.ndarray, cores: int = 1) -> 
     target = np.zeros(int(np.prod(product.shape)), product.dtype.numpy)
     memory: Values = {0: a.reshape(-1), 1: b.reshape(-1), 2: target}
     lowered = lower_product(product, cores)
-    return run_lowered_as_ptx(lowered.kernel, lowered.arguments, lowered.programs, memory, GPU)[2].reshape(product.shape)
+    return run_lowered_as_ptx(lowered.kernel, lowered.arguments, lowered.programs, memory, GPU)[2].reshape(
+        product.shape
+    )
 
 
 def draw(shape: tuple[int, ...], dtype: DType, seed: int) -> np.ndarray:
@@ -89,7 +91,5 @@ def test_large_tiles() -> None:
 
 def test_other_extents_of_a_class_share_the_kernel() -> None:
     first = Product(0, 1, 2, dtypes.float32, (0, (130, 33), (33, 1)), (0, (33, 129), (129, 1)), (130, 129))
-    second = replace(
-        first, a_view=(0, (150, 35), (35, 1)), b_view=(0, (35, 131), (131, 1)), shape=(150, 131)
-    )
+    second = replace(first, a_view=(0, (150, 35), (35, 1)), b_view=(0, (35, 131), (131, 1)), shape=(150, 131))
     assert print_kernel(lower_product(first, 1).kernel) == print_kernel(lower_product(second, 1).kernel)

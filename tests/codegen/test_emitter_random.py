@@ -35,7 +35,7 @@ LAYOUTS = (
     Layout((2, 4), (2, 4)),
 )
 UNARY = {
-    "float": ("negative", "absolute", "sqrt", "floor", "exp", "isnan"),
+    "float": ("negative", "absolute", "sqrt", "floor", "rint", "isnan"),
     "signed": ("negative", "absolute", "invert"),
     "unsigned": ("invert", "square"),
     "boolean": ("logical_not",),
