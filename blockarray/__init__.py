@@ -10,11 +10,14 @@ import numpy as _numpy
 from blockarray import composed as _composed
 from blockarray import creation as _creation
 from blockarray import indexing as _indexing
+from blockarray import joining as _joining
 from blockarray import manipulation as _manipulation
 from blockarray import methods as _methods
 from blockarray import products as _products
 from blockarray import random
+from blockarray import rearranging as _rearranging
 from blockarray import reductions as _reductions
+from blockarray import selection as _selection
 from blockarray.execution.device import device, set_device
 from blockarray.explanation import explain
 from blockarray.fallback import HostFallbackError, HostFallbackWarning, set_fallback_policy
@@ -31,7 +34,7 @@ __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
 _native: dict[str, Any] = {}
-for _module in (_creation, _manipulation, _indexing, _products, _reductions, _composed):
+for _module in (_creation, _manipulation, _joining, _rearranging, _selection, _indexing, _products, _reductions, _composed):
     _native.update(
         {
             _name: _value
@@ -52,8 +55,8 @@ linalg: ModuleType = _hosted_module(
         "tensordot": _products.tensordot,
         "vecdot": _products.vecdot,
         "matrix_transpose": _manipulation.matrix_transpose,
-        "diagonal": _manipulation.diagonal,
-        "trace": _manipulation.trace,
+        "diagonal": _selection.diagonal,
+        "trace": _selection.trace,
     },
 )
 fft: ModuleType = _hosted_module("fft", _numpy.fft, {})

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from blockarray import composed, indexing, manipulation, products, reductions
+from blockarray import composed, indexing, manipulation, products, rearranging, reductions, selection
 from blockarray.fallback import call_numpy, replace_value
 from blockarray.interop import array_function, array_ufunc, dlpack, dlpack_device
 from blockarray.ndarray import (
@@ -316,11 +316,11 @@ def install() -> None:
         "cumprod",
     ):
         setattr(ndarray, name, getattr(reductions, name))
-    for name in (
-        "reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "repeat", "take", "put", "choose", "compress", "diagonal", "trace",
-        "astype", "view", "clip", "nonzero",
-    ):  # fmt: skip
+    for name in ("reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "astype", "view"):
         setattr(ndarray, name, getattr(manipulation, name))
+    for name in ("take", "put", "choose", "compress", "diagonal", "trace", "clip", "nonzero"):
+        setattr(ndarray, name, getattr(selection, name))
+    ndarray.repeat = rearranging.repeat  # type: ignore[attr-defined]
     for name in ("argsort", "searchsorted", "argpartition"):
         setattr(ndarray, name, _hosted_method(name))
     plain: dict[str, Callable[..., Any]] = {

@@ -62,15 +62,16 @@ def indices_along_axes(shape: Shape, offset: int, strides: Strides, extents: Ext
     """
     rank = len(shape)
     nothing = (0,) * rank
-    if 0 in extents or 0 in shape:
+    if 0 in shape:
         return AxisIndices(nothing, (nothing,) * len(extents))
+    # An axis without points does not move the map; what does not vary along it is still used.
     weights = cached_strides(shape)
     origin = _digits(offset, weights)
     columns = []
     lowest = list(origin)
     highest = list(origin)
     for stride, extent in zip(strides, extents, strict=True):
-        if stride == 0 or extent == 1:
+        if stride == 0 or extent <= 1:
             columns.append(nothing)
             continue
         neighbour = _digits(offset + stride, weights)

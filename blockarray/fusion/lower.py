@@ -25,8 +25,8 @@ from codegen.schedules.choose import choose
 from codegen.schedules.schedule import Access, Problem, Schedule
 from codegen.target import Target
 
-# Less work than this is done sooner by the calling thread than it is handed to others.
-_PARALLEL_WORK = 1 << 20
+# Bytes moved plus additions. Less is done by the calling thread before other threads are awake.
+_PARALLEL_WORK = 2 << 20
 
 
 @dataclass(frozen=True)

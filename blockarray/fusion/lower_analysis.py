@@ -159,7 +159,7 @@ def groups_of(plan: KernelPlan, statements: Iterable[int]) -> tuple[FoldGroup, .
 def analyze(plan: KernelPlan) -> Analysis:
     """Sort the statements of a plan into passes."""
     varies = plan.varies()
-    full = tuple(any(flag and axis.reduced for flag, axis in zip(row, plan.axes)) for row in varies)
+    full = tuple(any(flag and axis.reduced for flag, axis in zip(row, plan.axes, strict=True)) for row in varies)
     levels = levels_of(plan)
     needed = closure(plan, [write.value for write in plan.writes])
     folds = [number for number in needed if isinstance(plan.statements[number], Fold)]

@@ -189,7 +189,7 @@ def _add_rows(columns: _Columns, row: Pass, column: Value, count: int, index: In
     values = columns.values(column, count, index, rows, row)
     values.compute(row.targets)
     width = (*(1,) * columns.last, count)
-    results = []
+    results: list[tuple[Value, Value]] = []
     for group in row.groups:
         buffers = columns.memory[group]
         parts = reduce_axes(lowering, group, values.fold_operands(group), range(lowering.rank))

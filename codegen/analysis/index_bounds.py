@@ -28,7 +28,6 @@ from codegen.ir.operations import (
     Reshape,
     Store,
 )
-from codegen.ir.types import BlockType
 
 # Facts taken away from one sum; the longest chain that a lowered kernel needs is a window in a loop in a program's part.
 _LONGEST_PROOF = 5
@@ -117,7 +116,9 @@ class IndexBounds:
     def is_window_inside(self, offset: Value, length: int, extent: str | int) -> bool:
         """Whether ``0 <= offset`` and ``offset + length <= extent`` are proved."""
         begin = self.sum_of(offset)
-        return self.is_not_negative(begin) and self.is_not_negative(self.extent(extent).plus(begin, -1).shifted(-length))
+        return self.is_not_negative(begin) and self.is_not_negative(
+            self.extent(extent).plus(begin, -1).shifted(-length)
+        )
 
     def walk(self, operation: Operation) -> None:
         """Take up an operation that stands behind those walked before; the bodies in it are walked afterwards."""
@@ -128,16 +129,15 @@ class IndexBounds:
     @contextmanager
     def assuming(self, condition: Value) -> Iterator[None]:
         """What a condition says holds inside of the context."""
-        added = list(self._stated(condition))
-        for fact in added:
+        counts = {symbol: len(facts) for symbol, facts in self._facts.items()}
+        not_negative = set(self._not_negative)
+        for fact in self._stated(condition):
             self._state(fact)
         try:
             yield
         finally:
-            for fact in added:
-                for rows in self._facts.values():
-                    if fact in rows:
-                        rows.remove(fact)
+            self._not_negative = not_negative
+            self._facts = {symbol: facts[: counts[symbol]] for symbol, facts in self._facts.items() if symbol in counts}
 
     def longest_loop(self, loop: For) -> int | None:
         """A number of turns that a loop never exceeds, if one is known."""
@@ -162,28 +162,30 @@ class IndexBounds:
         return False if self.is_not_negative(opposite) else None
 
     def _prove(self, value: Sum, depth: int) -> bool:
-        if value.low < 0 and not value.terms:
-            return False
-        negative = [
+        if not value.terms:
+            return value.low >= 0
+        in_the_way = [
             symbol for symbol, factor in value.terms.items() if factor < 0 or symbol not in self._not_negative
         ]
-        if not negative and value.low >= 0:
+        if not in_the_way and value.low >= 0:
             return True
         if depth == 0:
             return False
-        for symbol in negative or value.terms:
+        # Each of them has to go at some time, so that it is enough to look at ways to be rid of the first.
+        for symbol in in_the_way[:1] or value.terms:
             factor = value.terms[symbol]
             for fact in self._facts.get(symbol, ()):
                 times, rest = divmod(factor, fact.terms[symbol])
-                if times > 0 and rest == 0 and self._prove(_without(value, fact, times), depth - 1):
+                # A fact that holds for a sum holds for times the sum; what is left has to be at least 0 by itself.
+                if times > 0 and rest == 0 and self._prove(value.plus(fact, -times), depth - 1):
                     return True
         return False
 
     def _state(self, fact: Sum) -> None:
-        """Record that a sum is at least 0."""
+        """Record that a sum of scalars, which is exact, is at least 0."""
         for symbol in fact.terms:
             self._facts.setdefault(symbol, []).append(fact)
-        if len(fact.terms) == 1 and fact.high <= 0:
+        if len(fact.terms) == 1 and fact.low <= 0:
             ((symbol, factor),) = fact.terms.items()
             if factor > 0:
                 self._not_negative.add(symbol)
@@ -239,10 +241,14 @@ class IndexBounds:
     def _iota(self, operation: Iota) -> None:
         self._sums[operation.result] = Sum({}, 0, operation.shape[operation.axis] - 1)
 
-    def _same(self, operation: Operation) -> None:
+    def _same(self, operation: Broadcast | Reshape) -> None:
         (value,) = operation.operands
-        if value.block.dtype is dtypes.int64:
-            self._sums[operation.result] = self.sum_of(value)
+        if value.block.dtype is not dtypes.int64:
+            return
+        found = self.sum_of(value)
+        # A reshape may turn a column into a row, which are no longer the same where elements meet.
+        if isinstance(operation, Broadcast) or not any(symbol.block.shape for symbol in found.terms):
+            self._sums[operation.result] = found
 
     def _cast(self, operation: Cast) -> None:
         if operation.dtype is dtypes.int64 and operation.operands[0].block.dtype.kind == "unsigned":
@@ -312,14 +318,6 @@ class IndexBounds:
         self._state(symbol.plus(value, -1).shifted(step - 1))
 
 
-def _without(value: Sum, fact: Sum, times: int) -> Sum:
-    """What has to be at least 0 so that `value` is, given that a fact is.
-
-    The fact holds for each element by itself: it is taken at its upper end, which is the weaker statement.
-    """
-    return value.plus(Sum(fact.terms, fact.high, fact.high), -times)
-
-
 _RULES: Mapping[type[Operation], Callable[..., None]] = {
     ProgramIndex: IndexBounds._program_index,
     For: IndexBounds._loop,
@@ -340,10 +338,20 @@ _FUNCTIONS: Mapping[str, Callable[..., None]] = {
 }
 
 
-def checked_axes(operation: Load | Store) -> list[tuple[Value, int, str | int]]:
-    """Offset, length and extent of each axis of a window that is checked."""
-    offsets = operation.operands[1:] if isinstance(operation, Load) else operation.operands[1:-1]
+@dataclass(frozen=True)
+class WindowAxis:
+    """One axis of a window: `length` elements from `offset` on, in a buffer with `extent` elements there."""
+
+    offset: Value
+    length: int
+    extent: str | int
+    checked: bool
+
+
+def window_axes(operation: Load | Store) -> tuple[WindowAxis, ...]:
+    """The axes of the window that is loaded or stored."""
+    is_load = isinstance(operation, Load)
+    offsets = operation.operands[1:] if is_load else operation.operands[1:-1]
     shape = operation.shape if isinstance(operation, Load) else operation.operands[-1].block.shape
-    extents = operation.operands[0].buffer.extents
-    rows = zip(offsets, shape, extents, operation.checked, strict=True)
-    return [(offset, length, extent) for offset, length, extent, checked in rows if checked]
+    rows = zip(offsets, shape, operation.operands[0].buffer.extents, operation.checked, strict=True)
+    return tuple([WindowAxis(*row) for row in rows])

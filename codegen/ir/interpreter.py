@@ -122,7 +122,13 @@ def _array_for(parameter: BufferParameter, argument: Argument, arguments: Mappin
     if argument.shape != extents:
         raise InterpretationError(f"{parameter.name}: expected shape {extents}, found {argument.shape}")
     for axis, stride in enumerate(kind.strides):
-        if stride is not None and extents[axis] > 1 and argument.strides[axis] != stride * kind.dtype.itemsize:
+        # NumPy gives arrays without elements strides of its own.
+        if (
+            stride is not None
+            and argument.size
+            and extents[axis] > 1
+            and argument.strides[axis] != stride * kind.dtype.itemsize
+        ):
             found = argument.strides[axis] / kind.dtype.itemsize
             raise InterpretationError(f"{parameter.name}: expected stride {stride} on axis {axis}, found {found:g}")
     if parameter.written and not argument.flags.writeable:

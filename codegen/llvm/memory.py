@@ -168,9 +168,7 @@ def _extent_divisor(context: EmissionContext, buffer: Value) -> int:
     return context.facts.divisor(context.kernel.parameter(extents[-1]).value)
 
 
-def _place(
-    context: EmissionContext, window: Window, operation: Load | Store, offsets: tuple[Value, ...]
-) -> Hashable:
+def _place(context: EmissionContext, window: Window, operation: Load | Store, offsets: tuple[Value, ...]) -> Hashable:
     """What tells whether two accesses give each lane the same elements; copies are read by lanes that do not write."""
     if context.hooks.owner(context, window.distribution.axes) is not None:
         return operation

@@ -15,10 +15,11 @@ Result = Value | None
 
 def canonicalize(kernel: Kernel) -> Kernel:
     """The kernel after all rules, from its first operation to its last."""
-    return rewrite(kernel, _canonical)
+    return rewrite(kernel, canonical)
 
 
-def _canonical(rewriter: Rewriter, operation: Operation) -> Sequence[Value] | None:
+def canonical(rewriter: Rewriter, operation: Operation) -> Sequence[Value] | None:
+    """What takes the place of an operation by one of the rules; None if none applies."""
     if isinstance(operation, Map):
         for rule in RULES_OF_MAPS.get(operation.function, ()):
             found = rule(rewriter, operation)

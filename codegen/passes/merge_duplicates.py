@@ -60,4 +60,4 @@ def _exact(attribute: object) -> Hashable:
     """An attribute such that equal ones are the same: 0.0 is not -0.0, 1 is neither True nor 1.0, NaN is NaN."""
     if isinstance(attribute, (bool, int, float)):
         return type(attribute), number_text(attribute)
-    return attribute  # type: ignore[return-value]
+    return attribute

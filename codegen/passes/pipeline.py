@@ -10,8 +10,12 @@ from codegen.ir.printer import print_kernel
 from codegen.ir.verifier import verify
 from codegen.passes.assign_layouts import assign_layouts
 from codegen.passes.canonicalize import canonicalize
+from codegen.passes.hoist_loop_invariants import hoist_loop_invariants
 from codegen.passes.merge_duplicates import merge_duplicates
+from codegen.passes.remove_bounds_checks import remove_bounds_checks
 from codegen.passes.remove_dead_code import remove_dead_code
+from codegen.passes.separate_edges import separate_edges
+from codegen.passes.split_last_turns import split_last_turns
 from codegen.target import Target
 
 
@@ -46,18 +50,27 @@ def _on_any_target(function: Callable[[Kernel], Kernel]) -> Pass:
 PASSES: tuple[Pass, ...] = (
     _on_any_target(canonicalize),
     _on_any_target(merge_duplicates),
+    _on_any_target(hoist_loop_invariants),
+    _on_any_target(separate_edges),
+    _on_any_target(split_last_turns),
+    _on_any_target(remove_bounds_checks),
     _on_any_target(remove_dead_code),
     _on_any_target(assign_layouts),
 )
 
 ORDERS: tuple[Order, ...] = (
     Order("canonicalize", "merge_duplicates", because="duplicates that are spelled differently become equal first"),
-    Order("canonicalize", "remove_dead_code", because="a rule forwards a value and leaves what computed it unused"),
-    Order("merge_duplicates", "remove_dead_code", because="carried values that became one leave the other unused"),
-    *(
-        Order(name, "assign_layouts", because="types are inferred, and operations made, in block form")
-        for name in ("canonicalize", "merge_duplicates", "remove_dead_code")
+    Order("merge_duplicates", "hoist_loop_invariants", because="what is computed once has to be moved once"),
+    Order("hoist_loop_invariants", "split_last_turns", because="what stays in a loop is copied with its last turn"),
+    Order("hoist_loop_invariants", "separate_edges", because="a window that leaves its loop shows what it depends on"),
+    Order("separate_edges", "split_last_turns", because="a loop is split where its end is all that is left to check"),
+    Order(
+        "separate_edges", "remove_bounds_checks", because="the branch says of its first body which checks are needless"
     ),
+    Order("split_last_turns", "remove_bounds_checks", because="in the loop over whole turns no check is needed"),
+    Order("remove_bounds_checks", "remove_dead_code", because="masks that always hold leave their operands unused"),
+    Order("merge_duplicates", "remove_dead_code", because="carried values that became one leave the other unused"),
+    Order("remove_dead_code", "assign_layouts", because="types are inferred, and operations made, in block form"),
 )
 
 

@@ -2,7 +2,7 @@
 
 from math import prod
 
-from codegen.schedules.schedule import Problem, Schedule, Strategy, padded, power_of_two_from, power_of_two_to
+from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from, power_of_two_to
 from codegen.target import Target
 
 # Tiles that go into a fresh accumulator before it is added to the total. A sum of n then has chains of about
@@ -19,8 +19,9 @@ _ROWS_AT_A_TIME = 8
 # So many registers of columns and more go that way; fewer stay in registers.
 _COLUMN_REGISTERS = 16
 
-# Rows of a tile that reads along one axis and writes along another: a cache line holds 16 4-byte elements.
-_TRANSPOSED_ROWS = 16
+# Rows of a tile that reads along one axis and writes along another. Registers are put together element by element there;
+# measured on transposed copies, half registers in tiles of 8 x 8 are faster than whole ones in tiles of 16 x 16.
+_TRANSPOSED_ROWS = 8
 
 
 def schedule_for_host(problem: Problem, target: Target) -> Schedule:
@@ -30,8 +31,7 @@ def schedule_for_host(problem: Problem, target: Target) -> Schedule:
         return _elementwise(problem, width)
     if not problem.reduced[-1]:
         return _columns(problem, width)
-    tiles = [padded(problem.extents[axis]) for axis in problem.reduced_axes]
-    if prod(tiles) <= _WHOLE_REGISTERS * width and not any(problem.pieces):
+    if prod(problem.whole_tile()) <= _WHOLE_REGISTERS * width and not any(problem.pieces):
         return _short_rows(problem, width)
     return _long_rows(problem, width, target)
 
@@ -78,8 +78,9 @@ def _elementwise(problem: Problem, width: int) -> Schedule:
     tile = [1] * problem.rank
     across = transposed_axis(problem)
     if across is not None and extents[-1] > 1:
+        width = max(1, width // 2)
         tile[-1] = min(width, power_of_two_from(extents[-1]))
-        tile[across] = min(_TRANSPOSED_ROWS, power_of_two_from(extents[across]))
+        tile[across] = min(_TRANSPOSED_ROWS, 2 * registers, power_of_two_from(extents[across]))
         return _host("whole", tile, width, [f"axis {across} is contiguous in one operand, the last axis in others"])
     tile[-1] = min(registers * width, power_of_two_from(extents[-1]))
     room = registers * width // tile[-1]
@@ -103,7 +104,7 @@ def transposed_axis(problem: Problem) -> int | None:
 
 
 def _short_rows(problem: Problem, width: int) -> Schedule:
-    tile = [padded(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
+    tile = problem.whole_tile()
     held = prod(tile[:-1]) * max(1, tile[-1] // width)
     room = power_of_two_to(max(1, min(_REGISTERS_IN_FLIGHT, 2 * _registers(problem.cost)) // held))
     for axis in reversed(problem.kept_axes):

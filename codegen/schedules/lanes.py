@@ -3,7 +3,7 @@
 from math import gcd, prod
 
 from codegen.schedules.host import STEPS, transposed_axis
-from codegen.schedules.schedule import Problem, Schedule, Strategy, padded, power_of_two_from, power_of_two_to
+from codegen.schedules.schedule import Problem, Schedule, Strategy, power_of_two_from, power_of_two_to
 from codegen.target import Target
 
 _LANES = 256
@@ -26,9 +26,8 @@ def schedule_for_lanes(problem: Problem, target: Target) -> Schedule:
         return _elementwise(problem, target)
     if not problem.reduced[-1]:
         return _columns(problem, target)
-    tiles = [padded(problem.extents[axis]) for axis in problem.reduced_axes]
     longest = _WHOLE_ROW_BYTES_PER_LANE * 8 // problem.element_bits * target.max_lanes_per_program
-    if prod(tiles) <= min(longest, 16 * target.max_lanes_per_program) and not any(problem.pieces):
+    if prod(problem.whole_tile()) <= min(longest, 16 * target.max_lanes_per_program) and not any(problem.pieces):
         return _whole_rows(problem, target)
     return _long_rows(problem, target)
 
@@ -40,7 +39,7 @@ def longest_run(problem: Problem) -> int:
         return 1
     run = min(_LONGEST_RUN, max(1, _ACCESS_BYTES // min(access.itemsize for access in contiguous)))
     for access in contiguous:
-        outer = (stride for stride, extent in zip(access.strides[:-1], problem.extents) if extent > 1)
+        outer = (stride for stride, extent in zip(access.strides[:-1], problem.extents[:-1], strict=True) if extent > 1)
         run = gcd(run, access.offset, *outer)
     if problem.rank > 1 or problem.reduced[-1]:
         run = gcd(run, problem.extents[-1])
@@ -102,10 +101,10 @@ def _elementwise(problem: Problem, target: Target) -> Schedule:
     tile = [1] * problem.rank
     if across is not None:
         # A warp covers 8 elements along both axes: each side then moves whole sectors of 32 bytes.
-        spread = [1] * problem.rank
-        spread[across], spread[-1] = lanes // 4, 4
-        tile[across], tile[-1] = lanes // 4, 32
-        return _with_lanes("whole", tile, tuple(spread), 2, [f"axis {across} is contiguous in one operand"])
+        patch = [1] * problem.rank
+        patch[across], patch[-1] = lanes // 4, 4
+        tile[across], tile[-1] = lanes // 4, 32 if problem.cost <= 64 else 8
+        return _with_lanes("whole", tile, tuple(patch), 2, [f"axis {across} is contiguous in one operand"])
     tile[-1] = min(lanes * run * repeats, power_of_two_from(problem.extents[-1]))
     tile[-1] = max(tile[-1], run)
     _fill(tile, problem, tuple(range(problem.rank - 1)), lanes * run * repeats // tile[-1])
@@ -130,7 +129,7 @@ def _row_lanes(row: int, run: int, target: Target) -> int:
 
 def _whole_rows(problem: Problem, target: Target) -> Schedule:
     run = longest_run(problem)
-    tile = [padded(extent) if reduced else 1 for extent, reduced in zip(problem.extents, problem.reduced)]
+    tile = problem.whole_tile()
     row = prod(tile)
     run = min(run, tile[-1])
     if problem.running:

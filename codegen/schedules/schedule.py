@@ -97,6 +97,10 @@ class Problem:
         """Numbers of the other axes."""
         return tuple(axis for axis, reduced in enumerate(self.reduced) if not reduced)
 
+    def whole_tile(self) -> list[int]:
+        """One point of the other axes with all of the reduced ones."""
+        return [padded(self.extents[axis]) if self.reduced[axis] else 1 for axis in range(self.rank)]
+
     def reach(self, axis: int) -> int:
         """Elements of an axis that one program goes over at most."""
         piece = self.pieces[axis] if self.pieces else 0

@@ -82,6 +82,8 @@ def test_indices_of_known_views() -> None:
     # One past the last column: the last point is in the next row.
     assert indices_along_axes((3, 4), 1, (1,), (4,)) is None
     assert indices_along_axes((3, 0), 0, (1,), (0,)).columns == ((0, 0),)
+    # What does not vary along an axis without points is still used.
+    assert indices_along_axes((3, 4), 6, (0, 4), (0, 2)).offsets == (1, 2)
 
 
 @settings(max_examples=300, deadline=None)

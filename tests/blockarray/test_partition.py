@@ -211,6 +211,14 @@ def test_fold_over_an_empty_axis_feeds_a_broadcast() -> None:
     assert len(plan.steps) == 1
 
 
+def test_row_values_beside_a_fold_over_an_empty_axis_keep_their_place() -> None:
+    x = random(4)
+    taken = Gather(x, (source(np.array([2, 0, 3])),))
+    last = view_like(taken, positions(taken)[2:])
+    none = View(last, 0, (0,), (0,))
+    checked_plan(apply("add", last, fold("add", none, 0)))
+
+
 def squeezed_last(x: Node) -> Node:
     return view_like(x, positions(x)[..., 0])
 

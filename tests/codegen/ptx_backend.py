@@ -1,7 +1,6 @@
 """A GPU without a GPU: a backend whose kernels run as PTX on the machine of `ptx_machine`."""
 
 import ctypes
-import itertools
 
 import numpy as np
 from ptx_machine import Machine
@@ -50,15 +49,14 @@ class PtxLauncher(Launcher):
 
 
 class PtxBackend(Backend):
-    """One GPU with a small memory."""
+    """One GPU with a small memory. Its number is one that no machine has, so that plans for it meet no real GPU."""
 
-    device = "cuda:0"
+    device = "cuda:99"
 
     def __init__(self, nbytes: int = 1 << 24, target: Target | None = None) -> None:
         self.target = target or nvptx_target("sm_90a")
         self._memory = Bytes(nbytes)
         self._next = 4096
-        self.launched = itertools.count()
 
     def link(self, code: bytes, name: str) -> bytes:
         """PTX is run as it is."""

@@ -13,6 +13,7 @@ import numpy as np
 
 Lanes = np.ndarray
 WARP = 32
+MOST_STEPS = 200_000
 
 _INSTRUCTION = re.compile(r"^(?:@(!?)(%\w+)\s+)?([a-z]\w*(?:\.\w+)*)\s*(.*?);$")
 _TYPES = {
@@ -214,7 +215,7 @@ class Machine:
         steps = 0
         while frame.alive.any():
             steps += 1
-            if steps > 200_000:
+            if steps > MOST_STEPS:
                 raise MachineError("the program does not end")
             self._step()
         self._frame = outer

@@ -134,7 +134,7 @@ def test_host_folds_many_columns_in_memory_and_few_in_registers() -> None:
 def test_host_reads_a_transposed_operand_in_square_tiles() -> None:
     accesses = (Access(4, (1, 1000)), Access(4, (1000, 1), written=True))
     problem = Problem((1000, 1000), (False, False), accesses, 32, 0.0)
-    assert choose(problem, HOST).tile == (16, 16)
+    assert choose(problem, HOST).tile == (8, 8)
 
 
 @pytest.mark.parametrize(

@@ -236,6 +236,17 @@ def _element(context: EmissionContext, memory: Memory, pointer: str, elements: I
     return context.writer.value(f"getelementptr {spelling.memory_type(memory.dtype)}, ptr {pointer}, i64 {elements}")
 
 
+def _strided(context: EmissionContext, memory: Memory, pointer: str, count: int, stride: Index) -> list[str]:
+    """Addresses of elements that are no neighbours: from every fourth one, the next three by common offsets."""
+    steps = [multiply(context.writer, stride, position) for position in range(min(5, count))]
+    addresses: list[str] = []
+    for position in range(count):
+        if position and position % 4 == 0:
+            pointer = _element(context, memory, pointer, steps[4])
+        addresses.append(_element(context, memory, pointer, steps[position % 4]))
+    return addresses
+
+
 def _load_whole(
     context: EmissionContext, memory: Memory, pointer: str, count: int, stride: Index, alignment: int
 ) -> str:
@@ -256,8 +267,7 @@ def _load_whole(
         name = _reversed(context, type_, forwards, count)
     else:
         name = "poison"
-        for position in range(count):
-            address = _element(context, memory, pointer, multiply(writer, stride, position))
+        for position, address in enumerate(_strided(context, memory, pointer, count, stride)):
             single = writer.value(f"load {element}, ptr {address}, align {itemsize}{notes}")
             name = writer.value(f"insertelement {type_} {name}, {element} {single}, i64 {position}")
     return _to_register(context, memory.dtype, name, count)
@@ -423,7 +433,6 @@ def _store_all_or_none(context: EmissionContext, access: Access, value: str) -> 
         turned = _reversed(context, type_, value, access.count)
         writer.line(f"store {type_} {turned}, ptr {lowest}, align {itemsize}{notes}")
         return
-    for position in range(access.count):
-        address = _element(context, memory, pointer, multiply(writer, stride, position))
+    for position, address in enumerate(_strided(context, memory, pointer, access.count, stride)):
         single = writer.value(f"extractelement {type_} {value}, i64 {position}")
         writer.line(f"store {element} {single}, ptr {address}, align {itemsize}{notes}")

@@ -1,0 +1,223 @@
+"""Joining arrays and parting them."""
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from blockarray.creation import empty
+from blockarray.fallback import call_numpy
+from blockarray.graph.nodes import Shape
+from blockarray.manipulation import (
+    as_array,
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    axis_number,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+    transpose,
+)
+from blockarray.ndarray import (
+    element_strides,
+    memory_order,
+    ndarray,
+)
+
+
+def _joined_dtype(arrays: Sequence[Any], dtype: Any, casting: str) -> Any:
+    wanted = np.result_type(*(one.dtype for one in arrays)) if dtype is None else np.dtype(dtype)
+    for one in arrays:
+        if not np.can_cast(one.dtype, wanted, casting):  # type: ignore[arg-type]
+            raise TypeError(
+                f"Cannot cast array data from {one.dtype!r} to {wanted!r} according to the rule {casting!r}"
+            )
+    return wanted
+
+
+def concatenate(
+    arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Any:
+    """Arrays one after the other along an axis.
+
+    Raises
+    ------
+    ValueError
+        If there are none, or other axes differ.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.concatenate([np.arange(2), np.arange(3)])
+    array([0, 1, 0, 1, 2])
+    """
+    parts = [as_array(one) for one in arrays]
+    if not parts:
+        raise ValueError("need at least one array to concatenate")
+    if out is not None and dtype is not None:
+        raise TypeError("concatenate() only takes `out` or `dtype` as an argument, but both were provided.")
+    if not all(isinstance(one, ndarray) for one in parts) or isinstance(out, np.ndarray):
+        given = {"axis": axis, "out": out, "dtype": dtype, "casting": casting}
+        return call_numpy(np.concatenate, (arrays,), {k: v for k, v in given.items() if v is not None or k == "axis"})
+    if axis is None:
+        parts, axis = [ravel(one) for one in parts], 0
+    rank = parts[0].ndim
+    if rank == 0:
+        raise ValueError("zero-dimensional arrays cannot be concatenated")
+    along = axis_number(axis, rank)
+    for number, one in enumerate(parts[1:], 1):
+        if one.ndim != rank:
+            raise ValueError(
+                "all the input arrays must have same number of dimensions, but the array at index 0 has "
+                f"{rank} dimension(s) and the array at index {number} has {one.ndim} dimension(s)"
+            )
+        for k in range(rank):
+            if k != along and one.shape[k] != parts[0].shape[k]:
+                raise ValueError(
+                    "all the input array dimensions except for the concatenation axis must match exactly, but along "
+                    f"dimension {k}, the array at index 0 has size {parts[0].shape[k]} and the array at index {number} has "
+                    f"size {one.shape[k]}"
+                )
+    wanted = _joined_dtype(parts, dtype if out is None else out.dtype, casting)
+    extents = list(parts[0].shape)
+    extents[along] = sum(one.shape[along] for one in parts)
+    if out is None:
+        result = zeros_for(tuple(extents), wanted, parts)
+    elif out.shape != tuple(extents):
+        raise ValueError("Output array is the wrong shape")
+    else:
+        result = out
+    start = 0
+    for one in parts:
+        stop = start + one.shape[along]
+        if stop > start:
+            result[(slice(None),) * along + (slice(start, stop),)] = one
+        start = stop
+    return result
+
+
+def zeros_for(shape: Shape, dtype: Any, parts: Sequence[ndarray]) -> Any:
+    """The array that parts are written to, in their memory order, on their device."""
+    from_parts = parts[0]
+    made = empty(shape, dtype, device=from_parts.device)
+    orders = {memory_order(element_strides(one), one.shape) for one in parts}
+    axes = orders.pop() if len(orders) == 1 else None
+    if axes is None:
+        return made
+    back = [0] * len(axes)
+    for position, axis in enumerate(axes):
+        back[axis] = position
+    stored = empty(tuple(shape[k] for k in axes), dtype, device=from_parts.device)
+    return transpose(stored, back)
+
+
+def concat(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """The same as `concatenate`."""
+    return concatenate(arrays, axis, out, dtype=dtype, casting=casting)
+
+
+def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """Arrays along a new axis."""
+    parts = [as_array(one) for one in arrays]
+    if not parts:
+        raise ValueError("need at least one array to stack")
+    if len({one.shape for one in parts}) != 1:
+        raise ValueError("all input arrays must have the same shape")
+    place = axis_number(axis, parts[0].ndim + 1)
+    return concatenate([expand_dims(one, place) for one in parts], place, out, dtype=dtype, casting=casting)
+
+
+def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """Arrays below one another."""
+    parts = [atleast_2d(one) for one in tup]
+    return concatenate(parts, 0, dtype=dtype, casting=casting)
+
+
+row_stack = vstack
+
+
+def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
+    """Arrays beside one another."""
+    parts = [atleast_1d(one) for one in tup]
+    axis = 0 if parts and parts[0].ndim == 1 else 1
+    return concatenate(parts, axis, dtype=dtype, casting=casting)
+
+
+def dstack(tup: Any) -> Any:
+    """Arrays behind one another."""
+    return concatenate([atleast_3d(one) for one in tup], 2)
+
+
+def column_stack(tup: Any) -> Any:
+    """One-dimensional arrays as columns."""
+    parts = [one if one.ndim >= 2 else reshape(one, (-1, 1)) for one in map(as_array, tup)]
+    return concatenate(parts, 1)
+
+
+def append(arr: Any, values: Any, axis: Any = None) -> Any:
+    """Values after an array's, in a new array."""
+    if axis is None:
+        return concatenate([ravel(as_array(arr)), ravel(as_array(values))])
+    return concatenate([arr, values], axis)
+
+
+def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Views of parts that need not be equal."""
+    source = as_array(ary)
+    extent = source.shape[axis_number(axis, source.ndim)]
+    if isinstance(indices_or_sections, ndarray):
+        indices_or_sections = indices_or_sections.tolist()
+    if isinstance(indices_or_sections, Sequence | np.ndarray):
+        edges = [0, *indices_or_sections, extent]
+    else:
+        count = operator.index(indices_or_sections)
+        if count <= 0:
+            raise ValueError("number sections must be larger than 0.")
+        each, more = divmod(extent, count)
+        sizes = more * [each + 1] + (count - more) * [each]
+        edges = [0, *np.cumsum(sizes).tolist()]
+    before = (slice(None),) * axis_number(axis, source.ndim)
+    return [source[(*before, slice(a, b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+
+
+def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+    """Views of equal parts, or of parts between indices."""
+    source = as_array(ary)
+    if not isinstance(indices_or_sections, Sequence | np.ndarray | ndarray):
+        extent = source.shape[axis_number(axis, source.ndim)]
+        if extent % operator.index(indices_or_sections):
+            raise ValueError("array split does not result in an equal division")
+    return array_split(source, indices_or_sections, axis)
+
+
+def hsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Parts beside one another."""
+    source = as_array(ary)
+    if source.ndim == 0:
+        raise ValueError("hsplit only works on arrays of 1 or more dimensions")
+    return split(source, indices_or_sections, 1 if source.ndim > 1 else 0)
+
+
+def vsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Parts below one another."""
+    if as_array(ary).ndim < 2:
+        raise ValueError("vsplit only works on arrays of 2 or more dimensions")
+    return split(ary, indices_or_sections, 0)
+
+
+def dsplit(ary: Any, indices_or_sections: Any) -> list[Any]:
+    """Parts behind one another."""
+    if as_array(ary).ndim < 3:
+        raise ValueError("dsplit only works on arrays of 3 or more dimensions")
+    return split(ary, indices_or_sections, 2)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
+    """The entries along an axis."""
+    source = as_array(x)
+    if source.ndim == 0:
+        raise ValueError("Input array must be at least 1-d.")
+    return tuple(moveaxis(source, axis, 0))
