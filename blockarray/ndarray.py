@@ -328,7 +328,9 @@ def view_of(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...])
     view: tuple[int, tuple[int, ...]] | None = (offset, strides)
     if offset == 0 and shape == array._cell.node.shape and strides == row_major_strides(shape):
         view = None
-    return make_view(array._cell, array._row, shape, view, base)
+    found = make_view(array._cell, array._row, shape, view, base)
+    found._writeable = array._writeable
+    return found
 
 
 def element_strides(array: ndarray) -> tuple[int, ...]:

@@ -50,6 +50,8 @@ def resolve(
         return None
     known_inputs = tuple(dtype for dtype in inputs if dtype is not None)
     known_outputs = tuple(dtype for dtype in outputs if dtype is not None)
+    if len(set(known_inputs)) > 1 and ufunc is not np.ldexp:
+        return None  # int64 beside uint64: `ufuncs` compares these by rows of their own
     names = rows
     for name in names:
         row = TABLE.get(name)

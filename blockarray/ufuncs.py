@@ -495,6 +495,8 @@ def _compare_signs(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     name = ufunc.__name__
     if name not in _SIGNED_UNSIGNED or not (isinstance(a, ndarray) and isinstance(b, ndarray)):
         return NotImplemented
+    if {a._row.kind, b._row.kind} != {"signed", "unsigned"}:
+        return NotImplemented
     if a._row.kind == "unsigned":
         a, b, name = b, a, _MIRRORED.get(name, name)
     row, negated = _SIGNED_UNSIGNED[name]

@@ -79,20 +79,25 @@ class Explanation:
     ----------
     kernels : tuple of KernelExplanation
         In the order in which they run.
-    temporaries : tuple of Temporary
-        Intermediate arrays that have to be stored.
+    temporary_arrays : tuple of Temporary
+        Intermediate arrays that have to be stored; `temporaries` is how many.
     partial_results : tuple of Temporary
         What the pieces of a reduction that is spread over programs come to.
     """
 
     kernels: tuple[KernelExplanation, ...] = ()
-    temporaries: tuple[Temporary, ...] = ()
+    temporary_arrays: tuple[Temporary, ...] = ()
     partial_results: tuple[Temporary, ...] = ()
+
+    @property
+    def temporaries(self) -> int:
+        """Number of intermediate arrays that have to be stored."""
+        return len(self.temporary_arrays)
 
     @property
     def temporary_bytes(self) -> int:
         """Bytes of the intermediate arrays."""
-        return sum(one.nbytes for one in self.temporaries)
+        return sum(one.nbytes for one in self.temporary_arrays)
 
     @property
     def partial_bytes(self) -> int:
@@ -112,10 +117,10 @@ class Explanation:
     def __str__(self) -> str:
         if not self.kernels:
             return "nothing to compute"
-        lines = [f"{_counted(len(self.kernels), 'kernel')}, {_counted(len(self.temporaries), 'temporary array')}"]
+        lines = [f"{_counted(len(self.kernels), 'kernel')}, {_counted(self.temporaries, 'temporary array')}"]
         for number, kernel in enumerate(self.kernels):
             lines.append(f"{number}: {kernel}")
-        lines += [f"temporary array: {one}" for one in self.temporaries]
+        lines += [f"temporary array: {one}" for one in self.temporary_arrays]
         if self.partial_results:
             count = _counted(len(self.partial_results), "array")
             lines.append(f"partial results: {count}, {readable_bytes(self.partial_bytes)}")

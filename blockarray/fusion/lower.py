@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import gcd
 
-from blockarray.fusion.lower_analysis import Analysis, analyze, dtype_of, is_full, without_unit_axes
+from blockarray.fusion.lower_analysis import Analysis, analyze, arranged, dtype_of, is_full
 from blockarray.fusion.lower_columns import lower_columns
 from blockarray.fusion.lower_grid import find_part, grid_of, program_count
 from blockarray.fusion.lower_parameters import (
@@ -21,12 +21,9 @@ from blockarray.fusion.plan import Fold, KernelPlan, Position, Read, RunningFold
 from codegen import dtypes
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import Kernel
-from codegen.schedules.choose import choose
+from codegen.schedules.choose import PARALLEL_WORK, choose, work_of
 from codegen.schedules.schedule import Access, Problem, Schedule
 from codegen.target import Target
-
-# Bytes moved plus additions. Less is done by the calling thread before other threads are awake.
-_PARALLEL_WORK = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,7 @@ def lower(plan: KernelPlan, target: Target) -> tuple[LoweredKernel, ...]:
     """
     if any(axis.extent == 0 and not axis.reduced for axis in plan.axes) or not plan.writes:
         return ()
-    plan = without_unit_axes(plan)
+    plan = arranged(plan)
     analysis = analyze(plan)
     problem = problem_of(plan, analysis)
     schedule = choose(problem, target)
@@ -77,14 +74,14 @@ def lower(plan: KernelPlan, target: Target) -> tuple[LoweredKernel, ...]:
     part = find_part(lowering)
     {"whole": lower_whole, "streaming": lower_rows, "columns": lower_columns}[schedule.strategy](lowering, part)
     kernel = builder.kernel(plan.name, parameters.parameters, grid_of(lowering), schedule.layout)
-    work = problem.points * (sum(access.itemsize for access in problem.accesses) + problem.cost)
-    lowered = LoweredKernel(kernel, parameters.arguments, program_count(lowering), work >= _PARALLEL_WORK, schedule)
+    is_parallel = work_of(problem) >= PARALLEL_WORK
+    lowered = LoweredKernel(kernel, parameters.arguments, program_count(lowering), is_parallel, schedule)
     return (lowered,)
 
 
 def schedule_of(plan: KernelPlan, target: Target) -> Schedule:
     """The sizes with which a plan would be lowered."""
-    plan = without_unit_axes(plan)
+    plan = arranged(plan)
     return choose(problem_of(plan, analyze(plan)), target)
 
 

@@ -9,7 +9,6 @@ from blockarray.fusion.plan import (
     DomainAxis,
     Fold,
     KernelPlan,
-    Number,
     Position,
     Read,
     RunningFold,
@@ -214,10 +213,15 @@ def _work_below(plan: KernelPlan, full: tuple[bool, ...]) -> list[float]:
     return work
 
 
-def without_unit_axes(plan: KernelPlan) -> KernelPlan:
-    """The same plan with only the axes of extent above 1 (one axis if there is none)."""
+def arranged(plan: KernelPlan) -> KernelPlan:
+    """The same plan with its axes as lowering wants them.
+
+    Axes of extent 1 are left out (one stays if there is none else). The axis of a running fold stands before an axis that is
+    contiguous in memory where it is not contiguous itself: then many rows run side by side, each in its own column.
+    """
     keep = [number for number, axis in enumerate(plan.axes) if axis.extent != 1]
-    if len(keep) == len(plan.axes) and keep:
+    keep = _with_running_axis_moved(plan, keep)
+    if keep == list(range(len(plan.axes))) and keep:
         return plan
     folds_nothing = not any(plan.axes[number].reduced for number in keep)
 
@@ -244,6 +248,21 @@ def without_unit_axes(plan: KernelPlan) -> KernelPlan:
     return replace(plan, axes=axes, statements=tuple(statements), writes=writes)
 
 
-def numbers_of(plan: KernelPlan) -> list[int]:
-    """The statements that are run-time constants."""
-    return [number for number, statement in enumerate(plan.statements) if isinstance(statement, Number)]
+def _with_running_axis_moved(plan: KernelPlan, keep: list[int]) -> list[int]:
+    """The axes in an order with a contiguous one last, if there is a running fold along an axis that is not contiguous."""
+    if len(keep) < 2 or not any(isinstance(statement, RunningFold) for statement in plan.statements):
+        return keep
+    contiguous = dict.fromkeys(keep, 0)
+    for dtype, strides in _memory_accesses(plan):
+        for axis in keep:
+            contiguous[axis] += dtype.itemsize if abs(strides[axis]) == 1 else 0
+    best = max(keep, key=lambda axis: contiguous[axis])
+    running = keep[-1]
+    if not plan.axes[running].reduced or contiguous[best] <= contiguous[running]:
+        return keep
+    return [*(axis for axis in keep if axis not in (best, running)), running, best]
+
+
+def _memory_accesses(plan: KernelPlan) -> list[tuple[DType, tuple[int, ...]]]:
+    reads = [(row.dtype, row.strides) for row in plan.statements if isinstance(row, Read)]
+    return reads + [(dtype_of(plan.statements[write.value]), write.strides) for write in plan.writes]

@@ -175,6 +175,10 @@ def index_parameter(name: str, value: int) -> IndexParameter:
 
 
 def alignment_of(dtype: DType, offset: int, strides: tuple[int, ...]) -> int:
-    """Bytes that divide the pointer and every stride but 1."""
-    outer = (abs(stride) * dtype.itemsize for stride in strides if stride != 1)
+    """Bytes that divide the pointer and every stride but a last one of 1.
+
+    An outer stride of 1 (windows, diagonals) counts: a row may then start at any element.
+    """
+    last = len(strides) - 1
+    outer = (abs(stride) * dtype.itemsize for axis, stride in enumerate(strides) if stride != 1 or axis != last)
     return max(dtype.itemsize, gcd(BUFFER_ALIGNMENT, offset * dtype.itemsize, *outer))

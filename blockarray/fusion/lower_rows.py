@@ -290,7 +290,7 @@ class _Turn:
         window = rows._window(index, tile, is_tail)
         blocked = lowering.schedule.blocked
         offset = index[blocked]
-        if lowering.plan.axes[blocked].piece:
+        if lowering.plan.axes[blocked].piece and (rows._kept or self.row.keep):
             offset = lowering.builder.map("subtract", offset, rows._part.begin(blocked))
         carries = dict(zip(self._running, running, strict=True))
         values = Values(lowering, window, rows._row.known, rows._kept, offset, carries)

@@ -49,6 +49,12 @@ class Lowering:
         """Axes of the domain."""
         return len(self.plan.axes)
 
+    @property
+    def running_axis(self) -> int:
+        """The reduced axis that a running fold runs along: the only one."""
+        (axis,) = (number for number, row in enumerate(self.plan.axes) if row.reduced)
+        return axis
+
     def dtype(self, statement: int) -> DType:
         """Element type of a statement's value."""
         return dtype_of(self.plan.statements[statement])
@@ -293,7 +299,11 @@ class Values:
         shape = self.shape_of(number)
         (neutral,) = identity_numbers(statement.combiner, (statement.dtype,))
         value = self._padded(statement.operand, shape, neutral)
-        scanned, total = builder.scan(statement.combiner, (value,), self._lowering.rank - 1)
+        axis = self._lowering.running_axis
+        if shape[axis] == 1:
+            scanned = total = value
+        else:
+            scanned, total = builder.scan(statement.combiner, (value,), axis)
         carry = self.carries.get(number)
         if carry is None:
             self.carries[number] = total
@@ -308,21 +318,26 @@ class Values:
         statement = self._plan.statements[number]
         if not isinstance(statement, RunningFold):
             raise TypeError(f"kernel {self._plan.name}: statement {number} is no running fold")
-        shape = (*self.shape_of(number)[:-1], 1)
+        last = lowering.running_axis
+        shape = tuple(1 if axis == last else extent for axis, extent in enumerate(self.shape_of(number)))
         (neutral,) = identity_numbers(statement.combiner, (statement.dtype,))
         if statement.before is None:
             return identity(builder, statement.combiner, (statement.dtype,), shape)[0]
-        last = lowering.rank - 1
-        previous = builder.map("subtract", lowering.piece_numbers[last], builder.index(1))
+        # The first piece has none before it: it reads some entry, and drops it.
+        piece = lowering.piece_numbers[last]
+        previous = builder.map("maximum", builder.map("subtract", piece, builder.index(1)), lowering.zero)
         strides = statement.before.strides
         offsets = [
             previous if axis == last else self.window.offsets[axis] if strides[axis] else lowering.zero
             for axis in range(lowering.rank)
         ]
         checked = tuple(
-            axis == last or (self.window.checked[axis] and strides[axis] != 0) for axis in range(lowering.rank)
+            axis != last and self.window.checked[axis] and strides[axis] != 0 for axis in range(lowering.rank)
         )
-        return builder.load(lowering.parameters.before[number], offsets, shape, checked, neutral)
+        loaded = builder.load(lowering.parameters.before[number], offsets, shape, checked, neutral)
+        is_first = builder.broadcast(builder.map("equal", piece, lowering.zero), shape)
+        (start,) = identity(builder, statement.combiner, (statement.dtype,), shape)
+        return builder.map("where", is_first, start, loaded)
 
 
 def _fills(lowering: Lowering) -> dict[int, int | float | bool]:

@@ -11,10 +11,12 @@ def lower_whole(lowering: Lowering, part: ProgramPart) -> None:
     """Straight code: loads, folds in the order in which they depend on one another, stores."""
     schedule, plan = lowering.schedule, lowering.plan
     reduced = [axis for axis, row in enumerate(plan.axes) if row.reduced]
+    # A row of exactly a tile's length needs no checks and no masks; other lengths get other code.
+    exact = [axis for axis in reduced if plan.axes[axis].extent == schedule.tile[axis]]
     window = Window(
         offsets=tuple(part.begin(axis) for axis in range(lowering.rank)),
         shape=schedule.tile,
-        checked=tuple(extent > 1 for extent in schedule.tile),
+        checked=tuple(extent > 1 and axis not in exact for axis, extent in enumerate(schedule.tile)),
         ends={axis: part.end(axis) for axis in reduced},
     )
     values = Values(lowering, window, {})

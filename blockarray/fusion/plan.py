@@ -92,7 +92,9 @@ class Fold:
 
 @dataclass(frozen=True)
 class RunningFold:
-    """Inclusive running fold along the innermost axis, which is then the kernel's only reduced axis; the value varies along it.
+    """Inclusive running fold along the kernel's only reduced axis, in order; the value varies along it.
+
+    Partition puts that axis innermost; where another axis is the one that is contiguous in memory, lowering moves it.
 
     On an axis that is cut into pieces, `before` holds the running folds of whole pieces: a piece starts from the entry of the piece
     before it. The strides of `before` along the cut axis count pieces.
@@ -180,7 +182,8 @@ class KernelPlan:
                     kept = tuple(any(found[k][axis] for k in operands) for axis in range(rank))
                     found.append(tuple(a and not axis.reduced for a, axis in zip(kept, self.axes, strict=True)))
                 case RunningFold(operand=operand):
-                    found.append((*found[operand][:-1], True))
+                    varies = zip(found[operand], self.axes, strict=True)
+                    found.append(tuple(flag or axis.reduced for flag, axis in varies))
                 case Take(positions=positions, rest=rest):
                     found.append(
                         tuple(rest[axis] != 0 or any(found[k][axis] for k in positions) for axis in range(rank))

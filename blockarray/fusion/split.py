@@ -15,7 +15,7 @@ from blockarray.fusion.lower_analysis import (
     closure,
     dtype_of,
     operands_of,
-    without_unit_axes,
+    arranged,
 )
 from blockarray.fusion.plan import (
     Apply,
@@ -68,7 +68,7 @@ def split_kernel(plan: KernelPlan, values: list[PlanValue], target: Target) -> l
     """The kernels that take the place of one; temporaries are appended to `values`."""
     if not any(axis.reduced for axis in plan.axes) or any(axis.extent == 0 for axis in plan.axes):
         return [plan]
-    bare = without_unit_axes(plan)
+    bare = arranged(plan)
     axis, piece = _cut(bare, target)
     if not piece:
         return [plan]
@@ -289,13 +289,16 @@ def _split_running(plan: KernelPlan, values: list[PlanValue], piece: int) -> lis
     below = closure(plan, behind)
     if any(isinstance(statement, Fold) for statement in plan.statements) or set(running) & set(below):
         return []
-    last = len(plan.axes) - 1
-    cut = replace(plan.axes[last], piece=piece)
-    kept = plan.axes[:last]
-    strides, elements = [1] * len(plan.axes), cut.pieces
-    for axis in reversed(range(last)):
-        strides[axis] = elements
-        elements *= plan.axes[axis].extent
+    (axis,) = (number for number, row in enumerate(plan.axes) if row.reduced)
+    cut = replace(plan.axes[axis], piece=piece)
+    strides, elements = [1] * len(plan.axes), 1
+    for number in reversed(range(len(plan.axes))):
+        strides[number] = elements
+        elements *= cut.pieces if number == axis else plan.axes[number].extent
+
+    def with_axis(new: DomainAxis) -> tuple[DomainAxis, ...]:
+        return tuple(new if number == axis else row for number, row in enumerate(plan.axes))
+
     totals = _Copy(plan, tuple(range(len(plan.axes))))
     totals.copy(behind)
     combined: list[Statement] = []
@@ -313,11 +316,10 @@ def _split_running(plan: KernelPlan, values: list[PlanValue], piece: int) -> lis
         combined.append(RunningFold(statement.combiner, len(combined) - 1, statement.dtype))
         combined_writes.append(Write(before, len(combined) - 1, 0, tuple(strides)))
         statements[number] = replace(statement, before=Read(before, statement.dtype, 0, tuple(strides)))
-    pieces_axis = DomainAxis(cut.pieces, True)
     return [
         KernelPlan(
             f"{plan.name}_pieces",
-            (*kept, cut),
+            with_axis(cut),
             tuple(totals.statements),
             tuple(total_writes),
             plan.aliased,
@@ -326,12 +328,12 @@ def _split_running(plan: KernelPlan, values: list[PlanValue], piece: int) -> lis
         ),
         KernelPlan(
             f"{plan.name}_totals",
-            (*kept, pieces_axis),
+            with_axis(DomainAxis(cut.pieces, True)),
             tuple(combined),
             tuple(combined_writes),
             frozenset(),
             plan.operations,
             _TOTALS,
         ),
-        replace(plan, axes=(*kept, cut), statements=tuple(statements)),
+        replace(plan, axes=with_axis(cut), statements=tuple(statements)),
     ]

@@ -112,6 +112,8 @@ class Graph:
 
     def _folds_inside(self, node: Node, inputs: tuple[int, ...]) -> frozenset[TrailingAxes]:
         """Axes of the folds that a kernel of this value would have to do before, as long as there are few."""
+        if node.is_leaf:
+            return _NO_FOLDS
         if type(node) is Reduce:
             rank = len(node.shape)
             return frozenset((frozenset(axis - rank for axis in node.axes if node.inputs[0].shape[axis] != 1),))

@@ -129,10 +129,26 @@ class IndexBounds:
     @contextmanager
     def assuming(self, condition: Value) -> Iterator[None]:
         """What a condition says holds inside of the context."""
+        with self._inside():
+            for fact in self._stated(condition):
+                self._state(fact)
+            yield
+
+    @contextmanager
+    def in_turn_of(self, loop: For) -> Iterator[None]:
+        """What holds inside of the context, a turn of the loop: its index is between the bounds.
+
+        Behind the loop, and in a loop that follows, it would say that there was a turn.
+        """
+        with self._inside():
+            self._loop(loop)
+            yield
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """Facts that are stated inside of the context are forgotten at its end."""
         counts = {symbol: len(facts) for symbol, facts in self._facts.items()}
         not_negative = set(self._not_negative)
-        for fact in self._stated(condition):
-            self._state(fact)
         try:
             yield
         finally:
@@ -320,7 +336,6 @@ class IndexBounds:
 
 _RULES: Mapping[type[Operation], Callable[..., None]] = {
     ProgramIndex: IndexBounds._program_index,
-    For: IndexBounds._loop,
     Constant: IndexBounds._constant,
     Iota: IndexBounds._iota,
     Broadcast: IndexBounds._same,

@@ -51,8 +51,9 @@ def _is_worth_it(rewriter: BoundsRewriter, loop: For) -> bool:
     turns = bounds.longest_loop(loop)
     if turns is not None and turns <= _FEWEST_TURNS:
         return False
-    windows = [window for window in _windows(loop.bodies[0]) if any(needed_checks(rewriter, window))]
-    return bool(windows) and all(_ends_with(rewriter, loop, window) for window in windows)
+    with bounds.in_turn_of(loop):
+        windows = [window for window in _windows(loop.bodies[0]) if any(needed_checks(rewriter, window))]
+        return bool(windows) and all(_ends_with(rewriter, loop, window) for window in windows)
 
 
 def _ends_with(rewriter: BoundsRewriter, loop: For, window: Load | Store) -> bool:

@@ -33,6 +33,9 @@ _HOST_LEAST_BYTES = 64 * 1024
 _HOST_MOST_BYTES = 256 * 1024
 _LANES_LEAST_BYTES = 64 * 1024
 
+# Bytes moved plus additions: less is done by one thread of the host before others are awake.
+PARALLEL_WORK = 2 << 20
+
 # Programs that a cut aims at, and how many are enough to do without one: a cut costs another kernel, and another walk
 # over the data where folds depend on one another.
 _PROGRAMS_PER_HOST_CORE = 4
@@ -56,6 +59,8 @@ def piece_of(problem: Problem, axis: int, target: Target) -> int:
     programs = _programs_of_kept(problem, target)
     wanted = target.cores * (_PROGRAMS_PER_HOST_CORE if on_host else _PROGRAMS_PER_MULTIPROCESSOR)
     enough = wanted if on_host else target.cores * _ENOUGH_PER_MULTIPROCESSOR
+    if on_host and work_of(problem) < PARALLEL_WORK:
+        return 0
     if programs >= enough or problem.points * itemsize < 4 * least_bytes:
         return 0
     bytes_per_index = max(1, problem.points * itemsize // (extent * programs))
@@ -65,6 +70,11 @@ def piece_of(problem: Problem, axis: int, target: Target) -> int:
         piece = min(piece, max(least, power_of_two_to(max(1, _HOST_MOST_BYTES // bytes_per_index))))
     piece = max(piece, _SHORTEST_PIECE, power_of_two_from(-(-extent // _MOST_PIECES)))
     return piece if extent >= 2 * piece else 0
+
+
+def work_of(problem: Problem) -> float:
+    """Bytes that a kernel moves plus its additions: both take about as long, if data come from a cache."""
+    return problem.points * (sum(access.itemsize for access in problem.accesses) + problem.cost)
 
 
 def _programs_of_kept(problem: Problem, target: Target) -> int:

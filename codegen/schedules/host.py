@@ -154,14 +154,24 @@ def _capacity(elements: int) -> int:
     return capacity
 
 
+def _running_columns(problem: Problem, width: int) -> Schedule:
+    """Rows one after the other, as many columns at a time as registers can carry."""
+    (blocked,) = problem.reduced_axes
+    tile = [1] * problem.rank
+    tile[-1] = min(4 * _registers(problem.cost) * width, power_of_two_from(problem.extents[-1]))
+    return _host("streaming", tile, width, [f"{tile[-1]} columns run side by side"], blocked=blocked, deferred=False)
+
+
 def _columns(problem: Problem, width: int) -> Schedule:
+    if problem.running:
+        return _running_columns(problem, width)
     blocked = problem.reduced_axes[-1]
     inner = problem.extents[-1]
     rows = min(_ROWS_AT_A_TIME, power_of_two_to(problem.reach(blocked)))
     if problem.cost > 16:
         rows = min(rows, 2)
     tile, tail = [1] * problem.rank, [1] * problem.rank
-    if inner >= _COLUMN_REGISTERS * width and not problem.running:
+    if inner >= _COLUMN_REGISTERS * width:
         accumulators = max(1, problem.folds) * problem.element_bits // 8
         columns = min(power_of_two_to(_COLUMN_BYTES // accumulators), power_of_two_from(inner))
         tile[-1] = 2 * width if problem.cost <= 32 else width

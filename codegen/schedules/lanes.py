@@ -173,7 +173,21 @@ def _long_rows(problem: Problem, target: Target) -> Schedule:
     return _with_lanes("streaming", tile, spread, run, [reason], blocked, STEPS if problem.sums and long else 1)
 
 
+def _running_columns(problem: Problem, target: Target) -> Schedule:
+    """A column for each lane, several rows at a time so that several loads are under way."""
+    (blocked,) = problem.reduced_axes
+    lanes = min(_LANES, target.max_lanes_per_program)
+    while lanes > target.lanes and lanes * target.cores > problem.kept_points:
+        lanes //= 2
+    tile, spread = [1] * problem.rank, [1] * problem.rank
+    tile[-1] = spread[-1] = lanes
+    tile[blocked] = max(1, min(8 if problem.cost <= 16 else 2, power_of_two_to(problem.reach(blocked))))
+    return _with_lanes("streaming", tile, tuple(spread), 1, [f"{lanes} columns run side by side"], blocked)
+
+
 def _columns(problem: Problem, target: Target) -> Schedule:
+    if problem.running:
+        return _running_columns(problem, target)
     blocked = problem.reduced_axes[-1]
     run = min(longest_run(problem), power_of_two_from(problem.extents[-1]))
     lanes = min(_LANES, target.max_lanes_per_program)

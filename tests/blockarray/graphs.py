@@ -24,7 +24,7 @@ from blockarray.graph.nodes import (
     numpy_scalar,
     token,
 )
-from blockarray.graph.recording import Recording
+from blockarray.graph.recording import Recording, linearize
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.scalar.table import TABLE
@@ -57,6 +57,13 @@ class ArrayBuffer:
 def source(array: np.ndarray) -> Source:
     """An evaluated node."""
     return Source(array.shape, dtypes.of(array.dtype), NO_DEVICE, cast("Buffer", ArrayBuffer(array)))
+
+
+def evaluated(node: Node) -> Node:
+    """The node with its value: leaves of a graph were recorded in all ways."""
+    (value,) = reference.evaluate(linearize((node,)), leaf_array)
+    node.settle(cast("Buffer", ArrayBuffer(value)))
+    return node
 
 
 def constant(value: int | float | bool, dtype: DType) -> Constant:
@@ -149,7 +156,17 @@ class Growing:
         dtype = self.draw(st.sampled_from(_DTYPES))
         low = 0 if dtype.kind == "unsigned" else -3
         array = np.random.default_rng(seed).integers(low, 4, shape).astype(dtype.numpy)
-        self.nodes.append(source(array))
+        node: Node = source(array)
+        kind = self.draw(st.integers(0, 7))
+        if kind == 0:
+            node = evaluated(view_like(node, positions(node).T))
+        elif kind == 1 and shape:
+            node = evaluated(fold("add", node, len(shape) - 1))
+        elif kind == 2:
+            node = evaluated(Cast(node, dtypes.float64))
+        elif kind == 3 and shape:
+            node = evaluated(Update(node, constant(1, dtype), *window_of(node, positions(node)[..., :0])))
+        self.nodes.append(node)
 
     def as_dtype(self, node: Node, dtype: DType) -> Node:
         return node if node.dtype is dtype else Cast(node, dtype)

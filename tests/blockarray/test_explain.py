@@ -17,7 +17,7 @@ def test_softmax_and_z_score_take_one_kernel_and_no_temporary_array() -> None:
     x = np.array(HOST_VALUES)
     for result in (softmax(x), (x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)):
         found = result.explain()
-        assert (len(found.kernels), found.temporaries, found.temporary_bytes) == (1, (), 0)
+        assert (len(found.kernels), found.temporaries, found.temporary_bytes) == (1, 0, 0)
         assert found.kernels[0].bytes_read == found.kernels[0].bytes_written == HOST_VALUES.nbytes
 
 

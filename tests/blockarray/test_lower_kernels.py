@@ -78,7 +78,7 @@ def drawn(count: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(count, np.float32)
 
 
-LENGTHS = (7, 64, 65, 300, 1000, 5003)
+LENGTHS = (7, 64, 65, 300, 1024, 5003)
 
 
 @pytest.mark.parametrize("columns", LENGTHS)
@@ -88,7 +88,7 @@ def test_softmax(columns: int) -> None:
     compare(evaluate_plan(plan, memory), run_on_host(plan, memory), 2e-6)
 
 
-@pytest.mark.parametrize("columns", (7, 65, 1000, 2500))
+@pytest.mark.parametrize("columns", (7, 64, 65, 1000, 1024, 2500))
 @pytest.mark.parametrize("target", (GPU, NARROW_GPU), ids=("wide", "narrow"))
 def test_softmax_as_ptx(columns: int, target: object) -> None:
     memory = {0: 10 * drawn(3 * columns), 1: np.zeros(3 * columns, np.float32)}

@@ -149,7 +149,7 @@ def test_large_root_of_sum_of_squares_is_two_kernels_when_it_is_cut() -> None:
     plan = split(make_plan(recording, HOST), HOST)
     explanation = explain_plan(plan, recording)
     assert len(explanation.kernels) == 2
-    assert explanation.temporaries == () and explanation.temporary_bytes == 0
+    assert explanation.temporaries == 0 and explanation.temporary_bytes == 0
     assert len(explanation.partial_results) == 1
 
 
@@ -590,7 +590,7 @@ def test_explanation_counts_bytes_and_names_operations() -> None:
         "add over axes (1,) -> float32[40, 1]",
         "divide -> float32[40, 60]",
     )
-    assert explanation.temporaries == ()
+    assert explanation.temporaries == 0
     assert str(explanation).startswith(
         "1 kernel, 0 temporary arrays\n"
         "0: fold_maximum_subtract_exp_fold_add_divide  [40, fold 60]  reads 9.375 KiB, writes 9.375 KiB\n"

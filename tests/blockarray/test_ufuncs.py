@@ -18,6 +18,11 @@ NAMES = sorted({ufunc.__name__ for ufunc in ufuncs.UFUNCS.values()} - {"isnat"})
 WIDE = {"power": 8, "float_power": 8, "tan": 8, "cbrt": 8}
 
 
+def one_of(*names):
+    """Any of some dtypes."""
+    return strategies.sampled_from([numpy.dtype(name) for name in names])
+
+
 def allowed(ufunc):
     """Units in the last place that ours and NumPy's may differ by."""
     worst = 4.0
@@ -40,7 +45,7 @@ def has_loop(ufunc, *kinds):
 def test_unary(name):
     ufunc = ufuncs.UFUNCS[name]
     taken = [dtype for dtype in NUMERIC if has_loop(ufunc.numpy, numpy.dtype(dtype))]
-    assert_matches_numpy(name, arrays(taken), examples=40, max_ulp=allowed(ufunc))
+    assert_matches_numpy(name, arrays(one_of(*taken)), examples=40, max_ulp=allowed(ufunc))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if getattr(numpy, name).nin == 2 and name != "power"])
@@ -49,15 +54,22 @@ def test_binary(name):
     for dtype in NUMERIC:
         kind = numpy.dtype(dtype)
         if has_loop(ufunc.numpy, kind, kind):
-            assert_matches_numpy(name, broadcastable_arrays(2, dtype), examples=12, max_ulp=allowed(ufunc))
+            assert_matches_numpy(
+                name,
+                broadcastable_arrays(2, dtype),
+                examples=12,
+                max_ulp=allowed(ufunc),
+                # Which of two zeros an extreme is depends on the order in which NumPy's loops meet them.
+                signed_zeros=name not in ("maximum", "minimum", "fmax", "fmin"),
+            )
 
 
 def test_power():
-    assert_matches_numpy("power", broadcastable_arrays(2, ["float32", "float64"]), examples=60, max_ulp=8)
+    assert_matches_numpy("power", broadcastable_arrays(2, one_of("float32", "float64")), examples=60, max_ulp=8)
     assert_matches_numpy(
         "power",
-        arrays(["int8", "int64", "uint16"], (5,)),
-        arrays("uint8", (5,), maximum=70),
+        arrays(one_of("int8", "int64", "uint16"), (5,)),
+        arrays("uint8", (5,), minimum=0, maximum=70),
         examples=30,
     )
 
@@ -80,7 +92,7 @@ def test_operators_with_python_numbers(symbol):
 
 def test_strong_scalars_and_arrays_of_numpy():
     assert_matches_numpy(
-        lambda x, s: (x + s, s * x, x > s), arrays(["int16", "float32"], (3,)), scalars("float64"), examples=20
+        lambda x, s: (x + s, s * x, x > s), arrays(one_of("int16", "float32"), (3,)), scalars("float64"), examples=20
     )
     x = np.array([1.0, 2.0], dtype="float32")
     assert (x + numpy.arange(2)).dtype == numpy.float64
@@ -158,10 +170,10 @@ def test_integer_powers():
     with pytest.raises(ValueError, match="Integers to negative integer powers"):
         np.arange(3) ** np.array([1, -1, 2])
     assert_matches_numpy(
-        lambda x: (x**2, x**3, x**0, x**1), arrays(["int8", "int64", "float32"], (4,)), examples=20, max_ulp=4
+        lambda x: (x**2, x**3, x**0, x**1), arrays(one_of("int8", "int64", "float32"), (4,)), examples=20, max_ulp=4
     )
     assert_matches_numpy(
-        lambda x: (x**0.5, x**-1, x**2.0), arrays(["float32", "float64"], (4,)), examples=30, max_ulp=4
+        lambda x: (x**0.5, x**-1, x**2.0), arrays(one_of("float32", "float64"), (4,)), examples=30, max_ulp=4
     )
 
 

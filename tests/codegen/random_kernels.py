@@ -257,6 +257,19 @@ class _Maker:
             self._builder.store(kept, [zero, zero], value, (False, False))
             value = self._builder.load(kept, [zero, zero], self.tile, (False, False))
         self._builder.store(parameter.value, [row, column], value)
+        if self._draw(st.booleans()):
+            self._update(parameter.value, row, column)
+
+    def _update(self, buffer: Value, row: Value, column: Value) -> None:
+        """Read back what was written and write again, twice, so that equal loads give different values."""
+        for _ in range(2):
+            value = self._builder.load(buffer, [row, column], self.tile)
+            self._builder.store(buffer, [row, column], self._as(self._unary(value), buffer.buffer.dtype))
+        value = self._builder.load(buffer, [row, column], self.tile)
+        self._builder.store(buffer, [row, column], self._binary_with_itself(value))
+
+    def _binary_with_itself(self, value: Value) -> Value:
+        return self._builder.map(self._pick(BINARY[value.block.dtype.kind]), value, value)
 
 
 def _array(dtype: DType, sizes: tuple[int, ...], form: str, seed: int) -> np.ndarray:

@@ -43,7 +43,7 @@ def problems(draw: st.DrawFn) -> Problem:
         (0,) * rank,
         draw(st.integers(1, 3)) if has_folds else 1,
         draw(st.integers(1, 4)) if has_folds else 0,
-        has_folds and reduced[-1] and sum(reduced) == 1 and draw(st.booleans()),
+        sum(reduced) == 1 and draw(st.booleans()),
         draw(st.booleans()),
         draw(st.sampled_from((0, 4, 12))),
     )

@@ -1,0 +1,30 @@
+"""Small kernels as text, for tests that look at one thing."""
+
+from codegen.ir.kernel import Kernel
+from codegen.ir.parser import parse
+
+HEAD = """kernel example(
+  n: index
+  m: index divisible 16
+  f: scalar float32
+  x: buffer float32[n] strides (1) align 4
+  y: buffer float32[n] strides (1) align 4 written
+  a: buffer float32[m] strides (1) align 4
+  b: buffer float32[m] strides (1) align 4 written
+) grid (n by 16) layout lanes 1 run 1 register 16 {
+  %0: int64 = constant dtype=int64 number=0 shape=()
+  %16: int64 = constant dtype=int64 number=16 shape=()
+  %program: int64 = program_index axis=0
+  %place: int64 = map multiply %program, %16
+  %v: float32[16] = load %x, %place shape=(16) checked=(true) fill=0
+"""
+
+
+def text_of(body: str) -> str:
+    """A kernel with `body` behind a loaded tile %v at %place."""
+    return HEAD + body.strip("\n") + "\n}\n"
+
+
+def kernel_of(body: str) -> Kernel:
+    """The same, parsed."""
+    return parse(text_of(body))
