@@ -166,7 +166,7 @@ def _nan_function(name: str, plain: Any, number: float) -> Any:
         return plain(source, axis, dtype, out, keepdims, initial, where)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(np, name).__doc__
+    function.__doc__ = f"`{name[3:]}` that leaves NaN out."
     return function
 
 
@@ -213,7 +213,7 @@ def _nan_extreme(name: str, ufunc: str, plain: Any) -> Any:
         )
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = getattr(np, name).__doc__
+    function.__doc__ = f"`{name[3:]}` that leaves NaN out."
     return function
 
 

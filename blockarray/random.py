@@ -70,7 +70,7 @@ def _drawing(method: Any, name: str) -> Any:
         return call_numpy(method, arguments, keywords, name=f"random.{name}", changes=changes, by_design=True)
 
     draw.__name__ = name
-    draw.__doc__ = method.__doc__
+    draw.__doc__ = f"``numpy.random``'s `{name}`, as an array of ours."
     return draw
 
 

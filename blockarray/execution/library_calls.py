@@ -6,7 +6,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from blockarray.fusion.plan import Product
-from blockarray.kernels.matmul import bind_device_product
+from blockarray.kernels.matmul import DeviceProduct, bind_device_product
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend, Memory
 
@@ -44,7 +44,7 @@ def _whole(memory: Memory, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
     return raw[: int(np.prod(shape)) * dtype.itemsize].view(dtype.numpy).reshape(shape)
 
 
-def bind_product(product: Product, device: Backend) -> "ProductCall":
+def bind_product(product: Product, device: Backend) -> ProductCall | DeviceProduct:
     """The product as a step that can be run on `device`."""
     if device.target.kind == "cpu":
         return ProductCall(product)

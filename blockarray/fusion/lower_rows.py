@@ -37,49 +37,62 @@ class _State:
 
 
 class StreamingRows:
-    """The lowering of one kernel with the strategy "streaming"."""
+    """The lowering of one kernel with the strategy "streaming".
+
+    Attributes
+    ----------
+    lowering : Lowering
+    part : ProgramPart
+    row_values : Values
+        What is the same along the reduced axes; folds come to it when their pass is over.
+    kept : dict of int to Value
+        Memory with values of the row that earlier passes computed.
+    allocated : dict of int to Value
+        The same, and that of the pass that is being lowered.
+    """
 
     def __init__(self, lowering: Lowering, part: ProgramPart) -> None:
-        self._lowering = lowering
+        self.lowering = lowering
         self._builder = lowering.builder
         self._schedule = lowering.schedule
-        self._part = part
+        self.part = part
         self._axes = [axis for axis, row in enumerate(lowering.plan.axes) if row.reduced]
-        self._row = Values(lowering, self._row_window(), {})
-        self._kept: dict[int, Value] = {}
-        self._allocated: dict[int, Value] = {}
+        self.row_values = Values(lowering, self._row_window(), {})
+        self.kept: dict[int, Value] = {}
+        self.allocated: dict[int, Value] = {}
         self._full_end = self._end_of_full_tiles()
 
     def lower(self) -> None:
         """All passes, then what is written once for a row."""
-        for row in self._lowering.analysis.passes:
+        for row in self.lowering.analysis.passes:
             if not row.is_empty:
                 self._lower_pass(row)
-        store_all(self._lowering, self._row, numbered(self._lowering, self._lowering.analysis.kept_writes))
+        store_all(self.lowering, self.row_values, numbered(self.lowering, self.lowering.analysis.kept_writes))
 
     def _end_of_full_tiles(self) -> Value:
         """Where the last tile that does not reach beyond the blocked axis' end stops."""
         builder, blocked = self._builder, self._schedule.blocked
-        begin, end = self._part.begin(blocked), self._part.end(blocked)
+        begin, end = self.part.begin(blocked), self.part.end(blocked)
         mask = builder.index(-self._schedule.tile[blocked])
-        if begin is self._lowering.zero:
+        if begin is self.lowering.zero:
             return builder.map("bitwise_and", end, mask)
         count = builder.map("subtract", end, begin)
         return builder.map("add", begin, builder.map("bitwise_and", count, mask))
 
     def _row_window(self) -> Window:
         """The program's part of the kept axes; the reduced axes do not matter."""
-        tile, zero = self._schedule.tile, self._lowering.zero
+        tile, zero = self._schedule.tile, self.lowering.zero
         reduced = set(self._axes)
         return Window(
-            offsets=tuple(zero if axis in reduced else self._part.begin(axis) for axis in range(len(tile))),
+            offsets=tuple(zero if axis in reduced else self.part.begin(axis) for axis in range(len(tile))),
             shape=tuple(1 if axis in reduced else extent for axis, extent in enumerate(tile)),
             checked=tuple(axis not in reduced and extent > 1 for axis, extent in enumerate(tile)),
         )
 
-    def _window(self, index: dict[int, Value], tile: tuple[int, ...], is_tail: bool) -> Window:
+    def window(self, index: dict[int, Value], tile: tuple[int, ...], is_tail: bool) -> Window:
+        """One tile of the domain; `index` says where it begins on the reduced axes."""
         blocked = self._schedule.blocked
-        row = self._row.window
+        row = self.row_values.window
         return replace(
             row,
             offsets=tuple(index.get(axis, offset) for axis, offset in enumerate(row.offsets)),
@@ -87,7 +100,7 @@ class StreamingRows:
             checked=tuple(
                 is_tail and tile[axis] > 1 if axis == blocked else check for axis, check in enumerate(row.checked)
             ),
-            ends={blocked: self._part.end(blocked)} if is_tail else {},
+            ends={blocked: self.part.end(blocked)} if is_tail else {},
         )
 
     def _lower_pass(self, row: Pass) -> None:
@@ -102,16 +115,16 @@ class StreamingRows:
         turn = _Turn(self, row, running)
         state = self._nest(outer, {}, state, turn)
         for number, group in enumerate(row.groups):
-            record(self._row, group, self._folded(group, state, number))
+            record(self.row_values, group, self._folded(group, state, number))
         for statement in row.keep:
-            self._kept[statement] = self._allocated[statement]
+            self.kept[statement] = self.allocated[statement]
 
     def _prepare_row_values(self, row: Pass) -> None:
         """Compute what does not vary along the reduced axes once, before the loops."""
-        lowering = self._lowering
-        available = {*self._row.known, *self._kept}
+        lowering = self.lowering
+        available = {*self.row_values.known, *self.kept}
         needed = closure(lowering.plan, row.targets, available)
-        self._row.compute(
+        self.row_values.compute(
             number
             for number in needed
             if not lowering.analysis.full[number] and not isinstance(lowering.plan.statements[number], Fold)
@@ -119,23 +132,23 @@ class StreamingRows:
 
     def _allocate_kept(self, statement: int) -> None:
         blocked = self._schedule.blocked
-        varies = self._lowering.analysis.varies[statement]
+        varies = self.lowering.analysis.varies[statement]
         shape = tuple(
             self._schedule.kept_elements if axis == blocked else extent if varies[axis] else 1
             for axis, extent in enumerate(self._schedule.tile)
         )
-        self._allocated[statement] = self._builder.allocate(self._lowering.dtype(statement), shape, f"kept{statement}")
+        self.allocated[statement] = self._builder.allocate(self.lowering.dtype(statement), shape, f"kept{statement}")
 
     def _running_folds(self, row: Pass) -> tuple[int, ...]:
-        plan = self._lowering.plan
-        available = {*self._row.known, *self._kept}
+        plan = self.lowering.plan
+        available = {*self.row_values.known, *self.kept}
         needed = closure(plan, row.targets, available)
         return tuple(number for number in needed if isinstance(plan.statements[number], RunningFold))
 
     def _first_state(self, row: Pass, running: tuple[int, ...]) -> _State:
         main = tuple(self._fresh(group, self._schedule.tile) for group in row.groups)
         tail = () if self._shares_accumulators else tuple(self._fresh(g, self._schedule.tail) for g in row.groups)
-        return _State(main, tail, tuple(self._row.first_carry(number) for number in running))
+        return _State(main, tail, tuple(self.row_values.first_carry(number) for number in running))
 
     @property
     def _shares_accumulators(self) -> bool:
@@ -144,36 +157,36 @@ class StreamingRows:
 
     def _fresh(self, group: FoldGroup, tile: tuple[int, ...]) -> Blocks:
         """Accumulators that nothing has been added to."""
-        varies = [self._lowering.analysis.varies[operand] for operand in group.operands]
+        varies = [self.lowering.analysis.varies[operand] for operand in group.operands]
         blocked = self._schedule.blocked
         shape = []
-        for axis, row in enumerate(self._lowering.plan.axes):
+        for axis, row in enumerate(self.lowering.plan.axes):
             if row.reduced:
                 shape.append(tile[axis] if axis == blocked and self._schedule.deferred else 1)
             else:
                 shape.append(tile[axis] if any(flags[axis] for flags in varies) else 1)
-        blocks = identity(self._builder, group.combiner, self._lowering.fold_dtypes(group), tuple(shape))
+        blocks = identity(self._builder, group.combiner, self.lowering.fold_dtypes(group), tuple(shape))
         if not self.is_in_order(group):
             return blocks
         return (blocks[0], self._first_positions(group, tuple(shape)))
 
     def is_in_order(self, group: FoldGroup) -> bool:
         """Whether a fold looks for a position, and the loops meet positions in ascending order."""
-        position = self._lowering.plan.statements[group.operands[-1]]
+        position = self.lowering.plan.statements[group.operands[-1]]
         if not finds_positions(group.combiner) or not isinstance(position, Position):
             return False
         reach = 1
         for axis in reversed(self._axes):
             if position.strides[axis] < reach:
                 return False
-            reach = position.strides[axis] * self._lowering.plan.axes[axis].extent
+            reach = position.strides[axis] * self.lowering.plan.axes[axis].extent
         return True
 
     def _first_positions(self, group: FoldGroup, shape: tuple[int, ...]) -> Value:
         """Positions of the first elements that go into each accumulator."""
-        begins = {axis: self._part.begin(axis) for axis in self._axes}
-        window = self._window(begins, shape, is_tail=False)
-        values = Values(self._lowering, replace(window, shape=shape), {})
+        begins = {axis: self.part.begin(axis) for axis in self._axes}
+        window = self.window(begins, shape, is_tail=False)
+        values = Values(self.lowering, replace(window, shape=shape), {})
         values.compute(group.operands[1:])
         return values.expanded(group.operands[1], shape)
 
@@ -183,8 +196,8 @@ class StreamingRows:
             return self._blocked_loops(index, state, turn)
         first, *rest = axes
         results = self._builder.loop(
-            self._part.begin(first),
-            self._part.end(first),
+            self.part.begin(first),
+            self.part.end(first),
             1,
             state.flat(),
             lambda number, *carried: self._nest(rest, {**index, first: number}, state.filled(carried), turn).flat(),
@@ -195,7 +208,7 @@ class StreamingRows:
     def _blocked_loops(self, index: dict[int, Value], state: _State, turn: "_Turn") -> _State:
         """The loop over full tiles, then one over what is left."""
         blocked = self._schedule.blocked
-        begin, end = self._part.begin(blocked), self._part.end(blocked)
+        begin, end = self.part.begin(blocked), self.part.end(blocked)
         tile = self._schedule.tile[blocked]
         if tile == 1:
             return self._loop(begin, end, 1, state, lambda number, inner: turn.main({**index, blocked: number}, inner))
@@ -247,11 +260,11 @@ class StreamingRows:
 
     def _folded(self, group: FoldGroup, state: _State, number: int) -> Blocks:
         """What the accumulators of a fold come to."""
-        axes = range(self._lowering.rank)
-        result = reduce_axes(self._lowering, group, state.main[number], axes)
+        axes = range(self.lowering.rank)
+        result = reduce_axes(self.lowering, group, state.main[number], axes)
         if not state.tail:
             return result
-        rest = reduce_axes(self._lowering, group, state.tail[number], axes)
+        rest = reduce_axes(self.lowering, group, state.tail[number], axes)
         return merge(self._builder, group.combiner, result, rest)
 
 
@@ -260,7 +273,7 @@ class _Turn:
 
     def __init__(self, rows: StreamingRows, row: Pass, running: tuple[int, ...]) -> None:
         self._rows = rows
-        self._lowering = rows._lowering
+        self._lowering = rows.lowering
         self._running = running
         self.row = row
 
@@ -287,20 +300,20 @@ class _Turn:
         running: Blocks,
     ) -> tuple[tuple[Blocks, ...], Blocks]:
         rows, lowering = self._rows, self._lowering
-        window = rows._window(index, tile, is_tail)
+        window = rows.window(index, tile, is_tail)
         blocked = lowering.schedule.blocked
         offset = index[blocked]
-        if lowering.plan.axes[blocked].piece and (rows._kept or self.row.keep):
-            offset = lowering.builder.map("subtract", offset, rows._part.begin(blocked))
+        if lowering.plan.axes[blocked].piece and (rows.kept or self.row.keep):
+            offset = lowering.builder.map("subtract", offset, rows.part.begin(blocked))
         carries = dict(zip(self._running, running, strict=True))
-        values = Values(lowering, window, rows._row.known, rows._kept, offset, carries)
+        values = Values(lowering, window, rows.row_values.known, rows.kept, offset, carries)
         values.compute(self.row.targets)
         folded = tuple(
             self._accumulate(values, group, partial)
             for group, partial in zip(self.row.groups, accumulators, strict=True)
         )
         for statement in self.row.keep:
-            buffer = rows._allocated[statement]
+            buffer = rows.allocated[statement]
             block = values.expanded(statement, values.shape_of(statement))
             lowering.builder.store(buffer, values.kept_offsets(), block, (False,) * lowering.rank)
         store_all(lowering, values, numbered(lowering, self.row.writes))

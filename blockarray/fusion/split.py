@@ -12,10 +12,10 @@ from blockarray.fusion.lower_analysis import (
     FoldGroup,
     Pass,
     analyze,
+    arranged,
     closure,
     dtype_of,
     operands_of,
-    arranged,
 )
 from blockarray.fusion.plan import (
     Apply,

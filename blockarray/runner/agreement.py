@@ -252,9 +252,10 @@ def _disagreeing(expected: numpy.ndarray, found: numpy.ndarray, tolerance: Toler
     first, second = expected.astype(numpy.float64), found.astype(numpy.float64)
     with numpy.errstate(invalid="ignore", over="ignore"):
         larger = numpy.maximum(numpy.abs(first), numpy.abs(second))
-        # Rounding is of the size of what was added up: the largest element of the array speaks for it.
+        # Rounding is of the size of what was added up: the largest element of the array speaks for it, so differences count
+        # relative to that as well.
         finite = numpy.abs(first[numpy.isfinite(first)])
-        rounding = 8 * precision * (finite.max() if finite.size else 0.0)
+        rounding = max(tolerance.relative, 8 * precision) * (finite.max() if finite.size else 0.0)
         allowed = max(tolerance.relative, 8 * precision) * larger + max(tolerance.absolute, precision / 8) + rounding
         close = numpy.abs(first - second) <= allowed
     same = (first == second) | (numpy.isnan(first) & numpy.isnan(second))

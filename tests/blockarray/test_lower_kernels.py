@@ -1,10 +1,14 @@
 """Known kernels: one kernel for each, right for ordinary and for special values, in place too, and shared between sizes."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+from emitted import ptx_of
 from plans import HOST, compare, evaluate_plan, run_as_ptx, run_in_interpreter, run_on_host, target_text
+from test_emitter_ptx import assemble, needs_ptxas
 
 from blockarray.fusion.lower import lower
 from blockarray.fusion.plan import (
@@ -22,6 +26,7 @@ from blockarray.fusion.plan import (
     Write,
 )
 from codegen import dtypes
+from codegen.passes import pipeline
 from codegen.targets.nvptx.description import nvptx_target
 
 GPU = nvptx_target("sm_90a")
@@ -306,3 +311,32 @@ def test_halves_and_conversions() -> None:
     expected = evaluate_plan(plan, memory)
     compare(expected, run_on_host(plan, memory))
     compare(expected, run_as_ptx(plan, memory, GPU))
+
+
+PTX_PLANS = {
+    "softmax of 1024": softmax(65536, 1024),
+    "softmax of 1000": softmax(65536, 1000),
+    "softmax of 16384": softmax(4096, 16384),
+    "softmax of 100000": softmax(4096, 100_000),
+    "layer norm of 8192": layer_norm(8192, 8192),
+    "positions": argmax_plan(1000, 3000),
+    "columns": replace(softmax(4096, 4096), axes=(DomainAxis(4096, True), DomainAxis(4096))),
+}
+
+
+@needs_ptxas
+@pytest.mark.parametrize("name", PTX_PLANS)
+def test_ptxas_takes_kernels_without_spills(name: str, tmp_path: Path) -> None:
+    for lowered in lower(PTX_PLANS[name], GPU):
+        said = assemble(ptx_of(pipeline.run(lowered.kernel, GPU), GPU), "sm_90a", tmp_path)
+        assert "0 bytes spill stores, 0 bytes spill loads" in said, said
+
+
+def test_aligned_vectors_move_sixteen_bytes_at_once() -> None:
+    axes = (DomainAxis(1 << 28),)
+    statements = (Read(0, F32, 0, (1,)), Number(1, F32), Apply("multiply", (0, 1), F32), Apply("add", (2, 1), F32))
+    plan = KernelPlan("scaled", axes, statements, (Write(2, 3, 0, (1,)),))
+    (lowered,) = lower(plan, GPU)
+    text = ptx_of(pipeline.run(lowered.kernel, GPU), GPU)
+    assert len(re.findall(r"ld\.global\.nc\.v4", text)) == len(re.findall(r"ld\.global", text)) == 4
+    assert len(re.findall(r"st\.global\.v4", text)) == len(re.findall(r"st\.global", text)) == 4

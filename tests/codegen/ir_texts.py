@@ -9,13 +9,12 @@ HEAD = """kernel example(
   f: scalar float32
   x: buffer float32[n] strides (1) align 4
   y: buffer float32[n] strides (1) align 4 written
-  a: buffer float32[m] strides (1) align 4
-  b: buffer float32[m] strides (1) align 4 written
+  even: buffer float32[m] strides (1) align 4
 ) grid (n by 16) layout lanes 1 run 1 register 16 {
-  %0: int64 = constant dtype=int64 number=0 shape=()
-  %16: int64 = constant dtype=int64 number=16 shape=()
+  %zero: int64 = constant dtype=int64 number=0 shape=()
+  %tile: int64 = constant dtype=int64 number=16 shape=()
   %program: int64 = program_index axis=0
-  %place: int64 = map multiply %program, %16
+  %place: int64 = map multiply %program, %tile
   %v: float32[16] = load %x, %place shape=(16) checked=(true) fill=0
 """
 

@@ -79,6 +79,7 @@ kernel everything(
   %6: float32[4, 4] = dot %1, %3, %5
   %7: float32[4, 1] = reduce add %6 axis=1
   %8: float32[4, 4], %9: float32[4, 1] = scan maximum %6 axis=1
+  %q: int64 = load %p shape=() checked=() fill=0
   %r: float32[4, 1] = reshape %7 shape=(4, 1)
   %s: float32[4, 4], %t: float32[4, 4] = for %0, %n, %8, %6 step=2 (%i: int64, %s.2: float32[4, 4], %t.2: float32[4, 4]) {
     %10: bool = map less %i, %n
@@ -214,7 +215,7 @@ ERRORS = [
     ("%w = cast %v dtype=float31", "no dtype is called 'float31'", "float31"),
     ("%w = cast %v dtype=float64 extra", "`cast` has no further attribute `extra`", "extra"),
     ("%w = map add %v, 3", "expected a value such as %sum or %0, found `3`", "3"),
-    ("for %0, %n step=4 (%i, %j) {\n}", "expected 1 body parameters, found 2", "%i"),
+    ("for %zero, %n step=4 (%i, %j) {\n}", "expected 1 body parameters, found 2", "%i"),
     ("yield %v", "a kernel yields nothing", None),
 ]
 
@@ -226,13 +227,13 @@ def test_errors_point_at_their_place(body: str, message: str, at: str | None) ->
     problem, line, caret = str(caught.value).split("\n")
     assert message in problem
     if at is not None:
-        assert problem.startswith("line 15: ")
+        assert problem.startswith("line 14: ")
         assert line.removeprefix("  ") == body.split("\n")[0]
         assert caret.index("^") == line.index(at)
 
 
 def test_text_that_ends_too_early() -> None:
-    with pytest.raises(ParseError, match="line 14: expected more lines, found the end of the text"):
+    with pytest.raises(ParseError, match="line 13: expected more lines, found the end of the text"):
         parse(text_of("").removesuffix("}\n").rstrip())
     with pytest.raises(ParseError, match="found the end of the text"):
         parse("")
