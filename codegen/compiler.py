@@ -165,6 +165,12 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: _memory.after_fork())
 
 
+def forget_kernels() -> None:
+    """Drop the kernels that this process keeps in memory; the disk cache stays."""
+    with _memory.lock:
+        _memory.executables.clear()
+
+
 def compile_kernel(kernel: Kernel, backend: Backend) -> Executable:
     """Compile a kernel for a device, or take it from a cache.
 

@@ -76,21 +76,21 @@ def test_floats_do_not_cancel(function: str) -> None:
 
 
 INTEGERS = [
-    ("map add %i, %zero", "%i"),
-    ("map add %zero, %i", "%i"),
-    ("map subtract %i, %zero", "%i"),
-    ("map subtract %zero, %i", None),
+    ("map add %i, %none", "%i"),
+    ("map add %none, %i", "%i"),
+    ("map subtract %i, %none", "%i"),
+    ("map subtract %none, %i", None),
     ("map multiply %i, %one", "%i"),
     ("map multiply %one, %i", "%i"),
-    ("map multiply %i, %zero", "%zero"),
+    ("map multiply %i, %none", "%none"),
     ("map subtract %i, %i", "zero"),
-    ("map bitwise_and %i, %zero", "%zero"),
-    ("map bitwise_and %i, %ones", "%i"),
-    ("map bitwise_or %zero, %i", "%i"),
-    ("map bitwise_xor %i, %zero", "%i"),
-    ("map left_shift %i, %zero", "%i"),
-    ("map left_shift %zero, %i", None),
-    ("map right_shift %i, %zero", "%i"),
+    ("map bitwise_and %i, %none", "%none"),
+    ("map bitwise_and %i, %all", "%i"),
+    ("map bitwise_or %none, %i", "%i"),
+    ("map bitwise_xor %i, %none", "%i"),
+    ("map left_shift %i, %none", "%i"),
+    ("map left_shift %none, %i", None),
+    ("map right_shift %i, %none", "%i"),
     ("map positive %i", "%i"),
     ("map floor_divide %i, %one", None),
 ]
@@ -100,16 +100,17 @@ INTEGERS = [
 def test_rules_of_integers(operation: str, result: str | None) -> None:
     lines = """
 %i = iota shape=(16) axis=0
-%zero = constant dtype=int64 number=0 shape=(16)
+%none = constant dtype=int64 number=0 shape=(16)
 %one = constant dtype=int64 number=1 shape=(16)
-%ones = constant dtype=int64 number=-1 shape=(16)
+%all = constant dtype=int64 number=-1 shape=(16)
 """
     kernel = canonicalize(kernel_of(f"{lines}%u = {operation}\n%w = cast %u dtype=float32{STORE}"))
     text = print_kernel(kernel)
     if result is None:
         assert operation in text
     elif result == "zero":
-        assert operation not in text and "cast %1 " in text or "cast %3 " in text
+        assert "%0: int64[16] = constant dtype=int64 number=0 shape=(16)" in text
+        assert "cast %0 dtype" in text
     else:
         assert f"cast {result} dtype" in text
 
@@ -244,7 +245,7 @@ store %y, %place, %w checked=(true)
     apart = parse(text)
     together = parse(
         text.replace("strides (1) align 4\n  y", "strides (1) align 4 aliased\n  y").replace(
-            "4 written\n  a", "4 written aliased\n  a"
+            "4 written\n  even", "4 written aliased\n  even"
         )
     )
     assert sum(isinstance(row, Load) for row in merge_duplicates(apart).body.operations) == 1
@@ -338,16 +339,16 @@ for %zero, %n step=1 (%j) {
 def test_separate_edges() -> None:
     kernel = kernel_of("%w = map negative %v\nstore %y, %place, %w checked=(true)")
     assert body_text(separate_edges(kernel)) == (
-        "%1: int64 = constant dtype=int64 number=16 shape=()\n"
-        "%2: int64 = map add %place, %1\n"
-        "%3: bool = map less_equal %2, %n\n"
-        "if %3 {\n"
-        "  %4: int64 = constant dtype=int64 number=0 shape=()\n"
+        "%0: int64 = constant dtype=int64 number=16 shape=()\n"
+        "%1: int64 = map add %place, %0\n"
+        "%2: bool = map less_equal %1, %n\n"
+        "if %2 {\n"
+        "  %zero: int64 = constant dtype=int64 number=0 shape=()\n"
         "  %v: float32[16] = load %x, %place shape=(16) checked=(true) fill=0\n"
         "  %w: float32[16] = map negative %v\n"
         "  store %y, %place, %w checked=(true)\n"
         "} else {\n"
-        "  %5: int64 = constant dtype=int64 number=0 shape=()\n"
+        "  %zero.2: int64 = constant dtype=int64 number=0 shape=()\n"
         "  %v.2: float32[16] = load %x, %place shape=(16) checked=(true) fill=0\n"
         "  %w.2: float32[16] = map negative %v.2\n"
         "  store %y, %place, %w.2 checked=(true)\n"
@@ -383,7 +384,7 @@ def test_lanes_take_a_branch_only_for_wider_accesses() -> None:
 
 
 def test_a_window_at_the_same_place_in_all_programs_takes_no_branch() -> None:
-    text = print_kernel(kernel_of("")).replace("load %x, %place", "load %x, %0")
+    text = print_kernel(kernel_of("")).replace("load %x, %place", "load %x, %zero")
     kernel = parse(text)
     assert separate_edges(kernel) is kernel
 
@@ -406,16 +407,16 @@ store %y, %place, %w checked=(true)
 
 def test_split_last_turns() -> None:
     assert body_text(split_last_turns(kernel_of(STREAM))) == (
-        "%1: int64 = map subtract %n, %zero\n"
-        "%2: int64 = constant dtype=int64 number=-16 shape=()\n"
-        "%3: int64 = map bitwise_and %1, %2\n"
-        "%4: int64 = map add %zero, %3\n"
-        "%w: float32[16] = for %zero, %4, %v step=16 (%i: int64, %p: float32[16]) {\n"
+        "%0: int64 = map subtract %n, %zero\n"
+        "%1: int64 = constant dtype=int64 number=-16 shape=()\n"
+        "%2: int64 = map bitwise_and %0, %1\n"
+        "%3: int64 = map add %zero, %2\n"
+        "%w: float32[16] = for %zero, %3, %v step=16 (%i: int64, %p: float32[16]) {\n"
         "  %u: float32[16] = load %x, %i shape=(16) checked=(true) fill=0\n"
         "  %q: float32[16] = map add %p, %u\n"
         "  yield %q\n"
         "}\n"
-        "%w.2: float32[16] = for %4, %n, %w step=16 (%i.2: int64, %p.2: float32[16]) {\n"
+        "%w.2: float32[16] = for %3, %n, %w step=16 (%i.2: int64, %p.2: float32[16]) {\n"
         "  %u.2: float32[16] = load %x, %i.2 shape=(16) checked=(true) fill=0\n"
         "  %q.2: float32[16] = map add %p.2, %u.2\n"
         "  yield %q.2\n"
@@ -583,7 +584,7 @@ def test_orders_name_passes() -> None:
 
 
 def test_passes_that_find_nothing_return_the_kernel_itself() -> None:
-    kernel = pipeline.run(kernel_of("store %y, %place, %v checked=(true)"), HOST)
+    kernel = remove_dead_code(kernel_of("store %y, %place, %v checked=(true)"))
     for row in pipeline.PASSES:
         if row.name not in ("assign_layouts", "separate_edges"):
             assert row.run(kernel, HOST) is kernel, row.name
