@@ -8,6 +8,8 @@ import numpy as np
 from harness import Report, arguments, compare, copy_bandwidth, device_clock
 
 import blockarray
+from blockarray.execution.plan_cache import find_plan
+from blockarray.graph.recording import linearize
 from codegen.targets import backend
 
 
@@ -45,6 +47,19 @@ class Row:
             return self.host_shape
         size = self.host if on_host else self.device
         return self.shape or ((size,) if size else ())
+
+
+def kernels_of(array: blockarray.ndarray) -> Callable[[], None]:
+    """The kernels that evaluating `array` launches, to be launched again on the same memory."""
+    recording = linearize((array._cell.node,))
+    plan = find_plan(recording, array._cell.node.device)
+    blockarray.evaluate(array)
+
+    def launch() -> None:
+        for step in plan.steps:
+            step.run(step.programs, step.parallel)  # type: ignore[union-attr]  # the rows have no library products
+
+    return launch
 
 
 def run(benchmark: str, description: str | None, rows: Sequence[Row]) -> None:

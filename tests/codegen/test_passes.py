@@ -275,6 +275,18 @@ store %y, %place, %s checked=(true)
     )
 
 
+def test_carried_values_that_others_need_are_not_dead() -> None:
+    kernel = kernel_of("""
+%s, %t, %u = for %zero, %n, %v, %v, %v step=1 (%i, %p, %q, %r) {
+%a = map add %p, %q
+%b = map negative %r
+yield %a, %b, %r
+}
+store %y, %place, %s checked=(true)
+""")
+    assert remove_dead_code(kernel).body.operations[-2].bodies == kernel.body.operations[-2].bodies
+
+
 def test_dead_results_of_branches() -> None:
     kernel = kernel_of("""
 %c = map less %program, %tile
@@ -433,6 +445,7 @@ def test_split_last_turns() -> None:
         ("shape=(16) checked=(true) fill=0\n%q", "shape=(16) checked=(false) fill=0\n%q"),
         ("load %x, %i shape", "load %x, %place shape"),
         ("for %zero, %n", "for %near, %n"),
+        ("for %zero, %n", "for %tile, %n"),  # n may be less than 16, and whole turns of nothing would be negative
     ],
 )
 def test_loops_that_are_not_split(old: str, new: str) -> None:
