@@ -219,14 +219,15 @@ def _fill(found: _Selection, array: ndarray, items: list[Any], missing: int, has
         else:
             count = _axes_taken(item)
             if item.dtype == np.bool_:
-                _check_mask(item, extents, axis)
+                _check_mask(item, extents, axis, alone=len(items) <= 2 and count == len(extents))
             found.fancy.append(_Fancy(item, axis, extents[axis : axis + count], steps[axis : axis + count]))
             axis += count
 
 
-def _check_mask(mask: IndexArray, extents: Shape, axis: int) -> None:
+def _check_mask(mask: IndexArray, extents: Shape, axis: int, alone: bool) -> None:
     for position, extent in enumerate(mask.shape):
-        if extent != extents[axis + position]:
+        # NumPy lets empty masks fit any axis, unless they are for the whole array.
+        if extent != extents[axis + position] and (extent or alone):
             raise IndexError(
                 f"boolean index did not match indexed array along axis {axis + position}; size of axis is "
                 f"{extents[axis + position]} but size of corresponding boolean axis is {extent}"
@@ -330,8 +331,6 @@ def _gathered(array: ndarray, found: _Selection) -> ndarray:
     """The copy that index arrays, masks and booleans select."""
     node = array._cell.node
     nodes, shape, extents, strides = _index_nodes(found, node.device)
-    for flag in found.flags:
-        shape = _broadcast_indices([shape, (int(flag),)] if nodes or shape else [(int(flag),)])
     rest = tuple(found.shape)
     gathered: Node
     if not nodes:
@@ -385,9 +384,17 @@ def _index_nodes(found: _Selection, device: Backend) -> tuple[list[Node], Shape,
         else:
             for k, position in enumerate(_nonzero(one.index)):
                 expanded.append((position, one.first_axis + k, one.shape[k], one.strides[k], True))
-    shape = _broadcast_indices([index.shape for index, *_ in expanded]) if expanded else ()
-    nodes = [index_node(index, extent, axis, device, checked) for index, axis, extent, _, checked in expanded]
+    shape = _broadcast_indices([*((int(flag),) for flag in found.flags), *(index.shape for index, *_ in expanded)])
+    empty = 0 in shape  # then NumPy looks at no index
+    nodes = [index_node(index, extent, axis, device, checked or empty) for index, axis, extent, _, checked in expanded]
+    if empty:
+        nodes = [_nothing(node, shape) for node in nodes]
     return nodes, shape, tuple(one[2] for one in expanded), tuple(one[3] for one in expanded)
+
+
+def _nothing(index: Node, shape: Shape) -> Node:
+    """The index broadcast to a shape without elements."""
+    return View(Constant(0, dtypes.int64, index.device), 0, shape, (0,) * len(shape))
 
 
 def _is_row_major(shape: Shape, strides: tuple[int, ...]) -> bool:
@@ -477,7 +484,18 @@ def setitem(array: ndarray, key: Any, value: Any) -> None:
         _scatter(array, key, found, value)
         return
     target = subview(array, found.offset, tuple(found.shape), tuple(found.strides))
+    if found.is_element and _rank(value):
+        # NumPy decides what a sequence is as an element: an error, but for some booleans.
+        holder = np.empty(1, target.dtype)
+        holder[0] = host_nested(value)
+        value = holder[0]
     assign(target, value)
+
+
+def _rank(value: Any) -> int:
+    if isinstance(value, ndarray | np.ndarray):
+        return value.ndim
+    return int(isinstance(value, list | tuple))
 
 
 def _check_writeable(array: ndarray) -> None:

@@ -30,7 +30,7 @@ _RUN = (4, 4)
 _SMALL_TILE = 64
 _LARGE_TILE = 128
 # Elements of the inner axis that are staged at a time: both slices fit into 48 KiB beside each other.
-_SLICE = 32
+_SLICE = 16
 
 
 @dataclass(frozen=True)

@@ -241,6 +241,10 @@ def compare_values(path: str, expected: Value, found: Value, tolerance: Toleranc
     return Difference(name, repr(first[place]), repr(second[place]), remark)
 
 
+# Differences of nearly equal intermediate values show rounding of a few operations, not of one.
+_NORMWISE = 4.0
+
+
 def _disagreeing(expected: numpy.ndarray, found: numpy.ndarray, tolerance: Tolerance) -> numpy.ndarray:
     """Where the two disagree; both of one shape."""
     kinds = expected.dtype.kind + found.dtype.kind
@@ -255,7 +259,7 @@ def _disagreeing(expected: numpy.ndarray, found: numpy.ndarray, tolerance: Toler
         # Rounding is of the size of what was added up: the largest element of the array speaks for it, so differences count
         # relative to that as well.
         finite = numpy.abs(first[numpy.isfinite(first)])
-        rounding = max(tolerance.relative, 8 * precision) * (finite.max() if finite.size else 0.0)
+        rounding = _NORMWISE * max(tolerance.relative, 8 * precision) * (finite.max() if finite.size else 0.0)
         allowed = max(tolerance.relative, 8 * precision) * larger + max(tolerance.absolute, precision / 8) + rounding
         close = numpy.abs(first - second) <= allowed
     same = (first == second) | (numpy.isnan(first) & numpy.isnan(second))

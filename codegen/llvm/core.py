@@ -54,6 +54,9 @@ class Register(ScalarValue):
         return f"{spelling.register_type(self.dtype, self.width)} {self.name}"
 
 
+_CONTRACTED = frozenset(("fadd", "fsub", "fmul"))
+
+
 class RegisterCore(CoreFunctions):
     """Emits into one function. Rows with a definition become functions of their own, which LLVM inlines.
 
@@ -66,10 +69,15 @@ class RegisterCore(CoreFunctions):
         What is emitted into at the moment.
     registers : dict
         By name, all registers so far.
+    contracts : bool
+        Whether LLVM may turn products and sums into fused multiply-adds (see `ScalarFunction.contracts`).
     """
 
-    def __init__(self, writer: FunctionWriter, functions: "Functions", may_branch: bool = True) -> None:
+    def __init__(
+        self, writer: FunctionWriter, functions: "Functions", may_branch: bool = True, contracts: bool = False
+    ) -> None:
         self.writer = writer
+        self.contracts = contracts
         self._may_branch = may_branch
         self.functions = functions
         self.target = functions.target.kind
@@ -170,7 +178,8 @@ class RegisterCore(CoreFunctions):
         """One instruction."""
         first = _register(values[0])
         names = ", ".join(_register(value).name for value in values)
-        name = self.writer.value(f"{opcode} {first.type} {names}")
+        flag = " contract" if self.contracts and opcode in _CONTRACTED else ""
+        name = self.writer.value(f"{opcode}{flag} {first.type} {names}")
         dtype = dtypes.boolean if opcode[1:4] == "cmp" else first.dtype
         return Register(self, name, dtype, first.width)
 

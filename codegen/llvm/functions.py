@@ -8,6 +8,7 @@ from codegen.llvm import spelling
 from codegen.llvm.core import BranchInWideRegisterError, Register, RegisterCore
 from codegen.llvm.writer import FunctionWriter, ModuleWriter
 from codegen.scalar.function import ScalarValue
+from codegen.scalar.table import TABLE
 from codegen.target import Target
 
 
@@ -64,7 +65,9 @@ class Functions:
         parameters = ", ".join(f"{operand.type} {name}" for operand, name in zip(operands, names, strict=True))
         symbol = "@" + self.module.names.fresh(f"{label}.{operands[0].dtype.name}x{operands[0].width}.")
         writer = FunctionWriter("", self.module.names)
-        core = RegisterCore(writer, self, may_branch)
+        row = TABLE.get(label)
+        contracts = row is not None and row.contracts and self.target.kind == "nvptx"
+        core = RegisterCore(writer, self, may_branch, contracts)
         inner = [
             Register(core, name, operand.dtype, operand.width) for operand, name in zip(operands, names, strict=True)
         ]

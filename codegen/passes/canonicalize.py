@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from codegen.dtypes import DType
 from codegen.ir.kernel import Kernel, Value
-from codegen.ir.operations import Broadcast, Cast, Constant, For, If, Map, Operation, Reshape
+from codegen.ir.operations import Broadcast, Cast, Constant, For, If, Map, Operation, Reduce, Reshape, Scan
 from codegen.ir.rewriter import Rewriter, rewrite
 from codegen.ir.types import INDEX
 
@@ -94,6 +94,12 @@ def cancel(rewriter: Rewriter, operation: Map) -> Result:
     return rewriter.constant(value.block.dtype, 0, value.block.shape)
 
 
+def choose_between_same(rewriter: Rewriter, operation: Map) -> Result:
+    """``maximum(x, x) -> x`` and the like."""
+    value, other = operation.operands
+    return value if value is other and value.type == operation.result.type else None
+
+
 def drop_identity(rewriter: Rewriter, operation: Map) -> Result:
     """``+x -> x`` and ``conjugate(x) -> x``."""
     (value,) = operation.operands
@@ -164,7 +170,7 @@ def _reshape(rewriter: Rewriter, operation: Operation) -> Sequence[Value] | None
 
 
 def _cast(rewriter: Rewriter, operation: Operation) -> Sequence[Value] | None:
-    """``cast(x) to its dtype -> x``; widening and back again -> x."""
+    """``cast(x) to its dtype -> x``; ``cast(cast(x)) -> cast(x)`` if the inner one loses nothing; there and back -> x."""
     (value,) = operation.operands
     dtype = operation.result.block.dtype
     if value.block.dtype is dtype:
@@ -173,18 +179,38 @@ def _cast(rewriter: Rewriter, operation: Operation) -> Sequence[Value] | None:
     if not isinstance(inner, Cast):
         return None
     (original,) = inner.operands
-    if original.block.dtype is dtype and _holds_all(value.block.dtype, dtype):
+    if not _holds_all(value.block.dtype, original.block.dtype):
+        return None
+    if original.block.dtype is dtype:
         return (original,)
-    return None
+    # What becomes of a float that an integer cannot hold depends on the float's width.
+    if dtype.kind in ("signed", "unsigned") and "float" in (value.block.dtype.kind, original.block.dtype.kind):
+        return None
+    return (rewriter.cast(original, dtype, operation.result.name),)
 
 
 def _holds_all(wide: DType, narrow: DType) -> bool:
     """Whether every number of `narrow` is one of `wide`."""
     if narrow.kind == "boolean":
         return True
+    if wide.kind == "float":
+        if narrow.kind == "float":
+            return wide.bits > narrow.bits
+        return _INTEGER_BITS[wide.name] >= narrow.bits
     if wide.kind == narrow.kind:
         return wide.bits > narrow.bits
     return wide.kind == "signed" and narrow.kind == "unsigned" and wide.bits > narrow.bits
+
+
+# Widest unsigned integer whose numbers are all numbers of the float.
+_INTEGER_BITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+
+
+def _fold(rewriter: Rewriter, operation: Operation) -> Sequence[Value] | None:
+    """``reduce(x) along an axis of extent 1 -> x``; the same of scans, whose total is x too."""
+    if not isinstance(operation, (Reduce, Scan)) or operation.operands[0].block.shape[operation.axis] != 1:
+        return None
+    return operation.operands if isinstance(operation, Reduce) else operation.operands * 2
 
 
 def _branch(rewriter: Rewriter, operation: Operation) -> Sequence[Value] | None:
@@ -206,6 +232,8 @@ RULES: Mapping[type[Operation], Callable[[Rewriter, Operation], Sequence[Value] 
     Broadcast: _broadcast,
     Reshape: _reshape,
     Cast: _cast,
+    Reduce: _fold,
+    Scan: _fold,
     If: _branch,
     For: _loop,
 }
@@ -215,13 +243,15 @@ RULES_OF_MAPS: Mapping[str, tuple[Callable[[Rewriter, Map], Result], ...]] = {
     "subtract": (fold_index, drop_neutral_right, cancel),
     "multiply": (fold_index, *_NEUTRAL, annihilate),
     "divide": (drop_neutral_right,),
-    "minimum": (fold_index,),
-    "maximum": (fold_index,),
-    "bitwise_or": _NEUTRAL,
+    "minimum": (fold_index, choose_between_same),
+    "maximum": (fold_index, choose_between_same),
+    "fmin": (choose_between_same,),
+    "fmax": (choose_between_same,),
+    "bitwise_or": (*_NEUTRAL, choose_between_same),
     "bitwise_xor": _NEUTRAL,
-    "bitwise_and": (*_NEUTRAL, annihilate),
-    "logical_or": _NEUTRAL,
-    "logical_and": (*_NEUTRAL, annihilate),
+    "bitwise_and": (*_NEUTRAL, annihilate, choose_between_same),
+    "logical_or": (*_NEUTRAL, choose_between_same),
+    "logical_and": (*_NEUTRAL, annihilate, choose_between_same),
     "left_shift": (drop_neutral_right,),
     "right_shift": (drop_neutral_right,),
     "positive": (drop_identity,),

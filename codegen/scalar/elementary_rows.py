@@ -40,6 +40,10 @@ def _zero(_dtype: DType) -> Number:
     return 0
 
 
+# Definitions without error-free products: a fused multiply-add only makes their reductions and polynomials more exact.
+_CONTRACTING = frozenset(("exp", "exp2", "expm1", "log", "log1p", "sin", "cos", "tanh", "sinh", "cosh"))
+
+
 def _elementary(
     name: str,
     function: DefinitionFunction,
@@ -58,6 +62,7 @@ def _elementary(
         max_ulp=max_ulp,
         expensive=expensive,
         numpy_name=name,
+        contracts=name in _CONTRACTING,
     )
 
 

@@ -372,6 +372,9 @@ class ScalarFunction:
         The ufunc with the same meaning; None for internal rows.
     on_target : mapping
         Lowerings that replace `lowering` on a kind of target, held to the same `max_ulp`.
+    contracts : bool
+        Products and sums inside the definition may become fused multiply-adds on a target that has them at full speed (a
+        GPU): other bits than the definition's NumPy run, within `max_ulp`.
     """
 
     name: str
@@ -387,6 +390,7 @@ class ScalarFunction:
     expensive: float = 1.0
     numpy_name: str | None = None
     on_target: Mapping[str, Lowering] = field(default_factory=dict)
+    contracts: bool = False
 
     def __repr__(self) -> str:
         return f"ScalarFunction({self.name})"

@@ -2,6 +2,7 @@
 
 from codegen.ir.kernel import Kernel
 from codegen.ir.parser import parse
+from codegen.ir.printer import print_kernel
 
 HEAD = """kernel example(
   n: index
@@ -27,3 +28,10 @@ def text_of(body: str) -> str:
 def kernel_of(body: str) -> Kernel:
     """The same, parsed."""
     return parse(text_of(body))
+
+
+def body_text(kernel: Kernel) -> str:
+    """The text without the lines that all kernels of `ir_texts` have, not indented."""
+    known = HEAD.splitlines()
+    lines = [line for line in print_kernel(kernel).splitlines()[:-1] if line not in known]
+    return "\n".join(line.removeprefix("  ") for line in lines)

@@ -66,7 +66,13 @@ def assert_emitted_equals_definition(row: ScalarFunction, dtype: DType, count: i
     out = np.zeros(count, row.result_dtype(*(dtype,) * row.arity).numpy)
     arguments = {f"x{position}": column for position, column in enumerate(columns)}
     emitted.run(kernel_of(row, dtype, count, block, layout), {**arguments, "out": out})
-    assert_same(out, evaluate(row.name, *columns), *columns)
+    expected = evaluate(row.name, *columns)
+    if row.contracts and layout.lane_count > 1:
+        # Fused multiply-adds: other bits, but no further from the definition than both may be from the truth.
+        step = np.spacing(np.abs(expected), where=np.isfinite(expected), out=np.ones_like(expected))
+        near = np.abs(out - expected) <= 2 * row.ulp_bound(dtype) * step
+        out = np.where(near & np.isfinite(expected), expected, out)
+    assert_same(out, expected, *columns)
 
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
