@@ -556,6 +556,11 @@ def assign(target: ndarray, value: Any) -> None:
         node = read(value)
     else:
         node = assigned_node(value, target._row, target._cell.node.device)
+    assign_node(target, node)
+
+
+def assign_node(target: ndarray, node: Node) -> None:
+    """``target[...] = node`` with NumPy's conversion and broadcasting."""
     node = fitted(node, target._shape)
     if target.size <= _AT_ONCE and _exists_on_host(target._cell.node) and _exists_on_host(node):
         with np.errstate(all="ignore"):

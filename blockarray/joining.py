@@ -86,15 +86,19 @@ def concatenate(
     extents[along] = sum(one.shape[along] for one in parts)
     if out is None:
         result = zeros_for(tuple(extents), wanted, parts)
+    elif out.ndim != rank:
+        raise ValueError("Output array has wrong dimensionality")
     elif out.shape != tuple(extents):
         raise ValueError("Output array is the wrong shape")
     else:
         result = out
+    # All parts are read before the first is written: the result may be one of them.
+    nodes = [transferred(read(one), result._cell.node.device) for one in parts]
     start = 0
-    for one in parts:
-        stop = start + one.shape[along]
-        if stop > start:
-            result[(slice(None),) * along + (slice(start, stop),)] = one
+    for node in nodes:
+        stop = start + node.shape[along]
+        if node.size:
+            assign_node(result[(slice(None),) * along + (slice(start, stop),)], node)
         start = stop
     return result
 

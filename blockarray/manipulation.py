@@ -38,6 +38,7 @@ def as_array(value: Any) -> Any:
 
 
 def axis_number(axis: Any, rank: int, name: str | None = None) -> int:
+    """The axis as a number from 0 on; AxisError in NumPy's words."""
     number = operator.index(axis)
     if not -rank <= number < rank:
         raise AxisError(number, rank, name) if name else AxisError(number, rank)
@@ -45,11 +46,15 @@ def axis_number(axis: Any, rank: int, name: str | None = None) -> int:
 
 
 def axis_numbers(axis: Any, rank: int, name: str | None = None) -> tuple[int, ...]:
+    """The axes as numbers from 0 on; AxisError and ValueError in NumPy's words."""
     listed = axis if isinstance(axis, tuple | list) else (axis,)
     found = tuple(axis_number(one, rank, name) for one in listed)
     if len(set(found)) != len(found):
         raise ValueError(f"repeated axis in `{name}` argument" if name else "repeated axis")
     return found
+
+
+# --- shapes
 
 
 def _wanted_shape(shape: Any, size: int) -> Shape:
@@ -58,21 +63,27 @@ def _wanted_shape(shape: Any, size: int) -> Shape:
     if isinstance(shape, Sequence | np.ndarray):
         extents = [operator.index(one) for one in shape]
     else:
-        extents = [operator.index(shape)]
-    unknown = [k for k, extent in enumerate(extents) if extent == -1]
+        try:
+            extents = [operator.index(shape)]
+        except TypeError:
+            raise TypeError(f"expected a sequence of integers or a single integer, got '{shape!r}'") from None
+    # NumPy takes any negative number for the extent that is to be found out.
+    unknown = [k for k, extent in enumerate(extents) if extent < 0]
     if len(unknown) > 1:
         raise ValueError("can only specify one unknown dimension")
-    if any(extent < -1 for extent in extents):
-        raise ValueError("negative dimensions not allowed")
-    known = math.prod(extent for extent in extents if extent != -1)
-    listed = str(tuple(extents)).replace(" ", "")
+    known = math.prod(extent for extent in extents if extent >= 0)
+    if (unknown and (known == 0 or size % known)) or (not unknown and known != size):
+        raise ValueError(f"cannot reshape array of size {size} into shape {_shape_in_words(extents)}")
     if unknown:
-        if known == 0 or size % known:
-            raise ValueError(f"cannot reshape array of size {size} into shape {listed}")
         extents[unknown[0]] = size // known
-    elif known != size:
-        raise ValueError(f"cannot reshape array of size {size} into shape {listed}")
     return tuple(extents)
+
+
+def _shape_in_words(extents: list[int]) -> str:
+    """As NumPy's messages show a shape with an unknown extent."""
+    first = next((k for k, extent in enumerate(extents) if extent >= 0), len(extents))
+    shown = ",".join("newaxis" if extent < 0 else str(extent) for extent in extents[first:])
+    return f"({shown},)" if len(extents) == 1 and shown else f"({shown})"
 
 
 def _strides_without_copy(shape: Shape, strides: tuple[int, ...], wanted: Shape) -> tuple[int, ...] | None:
@@ -106,10 +117,6 @@ def _strides_without_copy(shape: Shape, strides: tuple[int, ...], wanted: Shape)
     return tuple(found)
 
 
-def _column_major(shape: Shape) -> tuple[int, ...]:
-    return row_major_strides(shape[::-1])[::-1]
-
-
 def reshape(
     a: Any, /, *args: Any, shape: Any = None, order: str = "C", copy: bool | None = None, newshape: Any = None
 ) -> Any:
@@ -133,13 +140,19 @@ def reshape(
     """
     if args and isinstance(args[-1], str) and len(args) > 1:
         args, order = args[:-1], args[-1]
-    wanted = (
-        shape if shape is not None else (newshape if newshape is not None else (args[0] if len(args) == 1 else args))
-    )
+    wanted = shape if shape is not None else newshape
+    if wanted is None:
+        if not args:
+            raise TypeError("reshape() missing 1 required positional argument: 'shape'")
+        wanted = args[0] if len(args) == 1 else args
     source = as_array(a)
+    if wanted is None:
+        wanted = source.shape
     if not isinstance(source, ndarray):
         return np.reshape(source, wanted, order)  # type: ignore[call-overload]
-    if order not in ("C", "F", "A", "K"):
+    if order not in ("C", "F", "A"):
+        if order == "K":
+            raise ValueError("order 'K' is not permitted for reshaping")
         raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
     extents = _wanted_shape(wanted, source.size)
     strides = element_strides(source)
@@ -161,21 +174,38 @@ def reshape(
     return wrap_array(View(node, 0, extents, row_major_strides(extents)))
 
 
+def _is_row_major(strides: tuple[int, ...], shape: Shape) -> bool:
+    """Whether the elements lie in row-major order without gaps."""
+    step = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != step:
+            return 0 in shape
+        step *= extent
+    return True
+
+
 def _is_column_major(source: ndarray) -> bool:
+    """Whether the elements lie in column-major order without gaps, and not in row-major order too."""
     strides, shape = element_strides(source), source.shape
-    flags = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), shape, strides).flags
-    return bool(flags.f_contiguous and not flags.c_contiguous)
+    return _is_row_major(strides[::-1], shape[::-1]) and not _is_row_major(strides, shape)
 
 
 def ravel(a: Any, order: str = "C") -> Any:
-    """Flattened: a view where the memory allows it."""
+    """Flattened: a view if the elements lie one after the other in memory in this order, else a copy."""
     source = as_array(a)
     if not isinstance(source, ndarray):
         return np.ravel(source, order)  # type: ignore[arg-type]
-    if order == "K":
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order must be one of 'C', 'F', 'A', or 'K' (got {order!r})")
+    axes: tuple[int, ...] | None = None
+    if order == "F" or (order == "A" and _is_column_major(source)):
+        axes = tuple(range(source.ndim - 1, -1, -1))
+    elif order == "K":
         axes = memory_order(element_strides(source), source.shape, "K")
-        return ravel(source if axes is None else transpose(source, axes))
-    return reshape(source, (-1,), order=order)
+    turned = source if axes is None else transpose(source, axes)
+    if _is_row_major(element_strides(turned), turned.shape):
+        return reshape(turned, (-1,) if turned.size else (0,))
+    return wrap_array(View(read(turned), 0, (turned.size,), (1,)))
 
 
 def flatten(a: ndarray, order: str = "C") -> ndarray:
@@ -255,7 +285,7 @@ def rollaxis(a: Any, axis: Any, start: int = 0) -> Any:
     origin = axis_number(axis, rank)
     place = start + rank if start < 0 else start
     if not 0 <= place < rank + 1:
-        raise AxisError(f"'start' arg requires {-rank} <= start < {rank + 1}, but {start} was passed in")
+        raise AxisError(f"'start' arg requires {-rank} <= start < {rank + 1}, but {place} was passed in")
     if origin < place:
         place -= 1
     order = [k for k in range(rank) if k != origin]
@@ -271,7 +301,12 @@ def squeeze(a: Any, axis: Any = None) -> Any:
     if axis is None:
         dropped = tuple(k for k, n in enumerate(source.shape) if n == 1)
     else:
-        dropped = axis_numbers(axis, source.ndim)
+        if source.ndim == 0 and not isinstance(axis, tuple | list):
+            axis_number(axis, 1)
+            return source
+        dropped = tuple(axis_number(one, source.ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,)))
+        if len(set(dropped)) != len(dropped):
+            raise ValueError("duplicate value in 'axis'")
         if any(source.shape[k] != 1 for k in dropped):
             raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
     if not dropped:
@@ -343,6 +378,8 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
     if any(extent < 0 for extent in extents):
         raise ValueError("all elements of broadcast shape must be non-negative")
     skip = len(extents) - source.ndim
+    if not extents and source.ndim:
+        raise ValueError("cannot broadcast a non-scalar to a scalar array")
     if skip < 0:
         raise ValueError("input operand has more dimensions than allowed by the axis remapping")
     strides = []
@@ -399,9 +436,14 @@ def flipud(m: Any) -> Any:
 def rot90(m: Any, k: int = 1, axes: Any = (0, 1)) -> Any:
     """Rotated by quarter turns in the plane of two axes."""
     source = as_array(m)
-    first, second = tuple(axes)
+    plane = tuple(axes)
+    if len(plane) != 2:
+        raise ValueError("len(axes) must be 2.")
+    first, second = plane
     if first == second or abs(first - second) == source.ndim:
         raise ValueError("Axes must be different.")
+    if not all(-source.ndim <= one < source.ndim for one in plane):
+        raise ValueError(f"Axes={plane} out of range for array of ndim={source.ndim}.")
     turns = k % 4
     if turns == 0:
         return source[:]
@@ -439,7 +481,7 @@ def astype(
     if row is None:
         return borrowed_value(source).astype(wanted)
     same = row is source._row
-    if same and not copy:
+    if same and not copy and _has_order(source, order):
         return source
     if same and not isinstance(source, Scalar):
         return copy_of(source, order)
@@ -449,6 +491,13 @@ def astype(
         return wrap(node)
     axes = memory_order(element_strides(source), source.shape, order)
     return wrap_in_order(node, axes) if source.shape else wrap_array(node)
+
+
+def _has_order(source: ndarray, order: str) -> bool:
+    strides, shape = element_strides(source), source.shape
+    if order == "C":
+        return _is_row_major(strides, shape)
+    return order != "F" or _is_row_major(strides[::-1], shape[::-1])
 
 
 def view(a: ndarray, dtype: Any = None, type: Any = None) -> Any:

@@ -483,21 +483,11 @@ def memory_order(strides: tuple[int, ...], shape: Shape, order: str = "K") -> tu
         return tuple(range(rank - 1, -1, -1))
     if order == "A":
         return None
-    axes = list(range(rank))
-    # Insertion sort as NumPy does it: axes of extent 1 and stride 0 never decide, ties keep the row-major order.
-    for k in range(1, rank):
-        position = k
-        for j in range(k - 1, -1, -1):
-            a, b = axes[position], axes[j]
-            if shape[a] == 1 or shape[b] == 1 or strides[a] == 0 or strides[b] == 0:
-                continue
-            if abs(strides[b]) < abs(strides[a]):
-                moved = axes.pop(position)
-                axes.insert(j, moved)
-                position = j
-            else:
-                break
-    return None if axes == list(range(rank)) else tuple(axes)
+    # As NumPy lays out a copy: larger strides outside, those that are equal in row-major order. Axes of extent 1 stay.
+    deciding = [axis for axis in range(rank) if shape[axis] != 1]
+    by_stride = iter(sorted(deciding, key=lambda axis: -abs(strides[axis])))
+    axes = tuple(axis if shape[axis] == 1 else next(by_stride) for axis in range(rank))
+    return None if axes == tuple(range(rank)) else axes
 
 
 def _is_column_major(strides: tuple[int, ...], shape: Shape) -> bool:

@@ -1,5 +1,6 @@
 """The only place where recorded nodes become data."""
 
+import sys
 import threading
 import weakref
 
@@ -74,22 +75,20 @@ def _evaluate_alone(update: Update) -> None:
     if recording.views and through_windows(recording.views):
         recording = linearize((twin,))
     plan = find_plan(recording, device)
-    own = {leaf for leaf in recording.leaves if type(leaf) is Window}
     safe = not old.shared and _reads_where_it_writes(recording, window, old, twin)
     again = Source(base.shape, dtype, device, old)
     reference = weakref.ref(base)
     update.inputs = ()
-    del base
+    # From here on only the recording holds what the update is computed from, unless something else will read it too.
+    del base, value, window
     memory = old.memory
-    readers = [known() for known in (old.windows or {}).values()]
-    if not safe or reference() is not None or any(one is not None and one not in own for one in readers):
+    if not safe or reference() is not None or _is_read_elsewhere(recording, old):
         memory = device.allocate(old.memory.nbytes)
         device.copy(old.memory, 0, memory, 0, update.nbytes)
-    del readers
     try:
         _run(plan, (twin,), recording.leaves, memory.address + first * itemsize, memory)
     except BaseException:
-        update.inputs = (again, value)
+        update.inputs = (again, twin.inputs[1])
         raise
     if twin.buffer is not None:
         # The plan made the window's new value elsewhere.
@@ -119,6 +118,48 @@ def _reads_where_it_writes(recording: Recording, window: Window, old: Buffer, tw
         if not same or combines:
             return False
     return True
+
+
+def _references(nodes: list[Node], position: int) -> int:
+    node = nodes[position]
+    return sys.getrefcount(node)
+
+
+# What `_references` counts of an object that only the list holds.
+_IN_A_LIST = _references([object()], 0)  # type: ignore[list-item]
+
+
+def _is_read_elsewhere(recording: Recording, old: Buffer) -> bool:
+    """Whether something outside the recording of an update can still read the memory `old` through a window.
+
+    That is a window that the recording does not use, or a pending node of it between such a window and the update that is held by
+    something else as well: an array of the user's program, or a node recorded on top of it.
+    """
+    inside = {id(leaf) for leaf in recording.leaves}
+    windows = set()
+    for known in (old.windows or {}).values():
+        window = known()
+        if window is not None:
+            if id(window) not in inside:
+                return True
+            windows.add(id(window))
+        del window
+    held: dict[int, int] = {}
+    for holder in (*(node.inputs for node in recording.nodes), recording.leaves, recording.views, recording.roots):
+        for position in range(len(holder)):
+            number = id(holder[position])
+            held[number] = held.get(number, 0) + 1
+    reading: set[int] = set()
+    nodes = recording.nodes
+    # The last node is the update itself.
+    for position in range(len(nodes) - 1):
+        number = id(nodes[position])
+        if number not in windows and not any(id(one) in reading for one in nodes[position].inputs):
+            continue
+        reading.add(number)
+        if _references(nodes, position) > _IN_A_LIST + held.get(number, 0):
+            return True
+    return False
 
 
 def _with_kept_values(recording: Recording) -> Recording:
