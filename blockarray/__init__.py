@@ -34,7 +34,17 @@ __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
 
 _native: dict[str, Any] = {}
-for _module in (_creation, _manipulation, _joining, _rearranging, _selection, _indexing, _products, _reductions, _composed):
+for _module in (
+    _creation,
+    _manipulation,
+    _joining,
+    _rearranging,
+    _selection,
+    _indexing,
+    _products,
+    _reductions,
+    _composed,
+):
     _native.update(
         {
             _name: _value

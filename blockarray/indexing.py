@@ -41,9 +41,7 @@ from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend
 
-_INVALID: Final = (
-    "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
-)
+_INVALID: Final = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
 _INVALID_ARRAY: Final = "arrays used as indices must be of integer (or boolean) type"
 
 # Small assignments to a host array whose value exists are done at once: recording them costs more, and every other offset
@@ -656,7 +654,9 @@ def _fill_masked(array: ndarray, found: _Selection, value: Any) -> None:
     one = found.fancy[0]
     device = array._cell.node.device
     row = array._row
-    new = cast(transferred(read(value), device), row) if isinstance(value, ndarray) else assigned_node(value, row, device)
+    new = (
+        cast(transferred(read(value), device), row) if isinstance(value, ndarray) else assigned_node(value, row, device)
+    )
     mask = one.index if isinstance(one.index, ndarray) else from_numpy(one.index, device)
     # The axes of the mask in front of the others.
     shape = one.shape + tuple(found.shape)

@@ -178,7 +178,7 @@ class UFunc:
             found = self.resolution(kinds)
         if found is None:
             if len(inputs) == 2 and out is None and where is True:
-                compared = _compare_signs(self, *operands, find_user_frame())
+                compared = _compare_signs(self, operands[0], operands[1], find_user_frame())
                 if compared is not NotImplemented:
                     return compared
             return call_numpy(self.numpy, inputs, _given(out=out, where=where, dtype=dtype))

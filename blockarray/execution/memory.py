@@ -54,7 +54,6 @@ class Buffer:
         self.shared = shared
         self.windows: dict[tuple[int, int], weakref.ref[Window]] | None = None
 
-
     @property
     def is_watched(self) -> bool:
         """Whether a window into the memory may still be read."""

@@ -2,8 +2,9 @@
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 
 from blockarray.execution.constants import NumberSlots, SetNumber
@@ -13,10 +14,11 @@ from blockarray.execution.statistics import run as statistics
 from blockarray.fusion.explain import Explanation, explain_plan
 from blockarray.fusion.lower import LoweredKernel, SlotConstant, SlotNumber, SlotPointer, lower
 from blockarray.fusion.partition import make_plan
-from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf
+from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf, Step
 from blockarray.fusion.split import split
 from blockarray.graph.nodes import Node
 from blockarray.graph.recording import Recording
+from blockarray.kernels.matmul import DeviceProduct
 from codegen.compiler import Executable, compile_kernel
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend, BoundLaunch
@@ -140,23 +142,22 @@ def _is_array_of_its_own(node: Node) -> bool:
     return not node.is_leaf and node.describe().split()[0] not in ("view", "iota")
 
 
-def _prepare_steps(
-    plan: GraphPlan, device: Backend, constants: Mapping[int, tuple[DType, int]]
-) -> list["Launch | ProductCall"]:
-    prepared: list[Callable[[], list[Launch | ProductCall]]] = []
-    for step in plan.steps:
-        if isinstance(step, KernelPlan):
-            prepared.append(
-                lambda step=step: [
-                    Launch(one, compile_kernel(one.kernel, device), constants) for one in lower(step, device.target)
-                ]
-            )
-        else:
-            prepared.append(lambda step=step: [bind_product(step, device)])
-    if len(prepared) <= 1:
-        return [one for make in prepared for one in make()]
-    with ThreadPoolExecutor(min(len(prepared), max(device.target.cores, 1))) as pool:
-        return [one for many in pool.map(lambda make: make(), prepared) for one in many]
+PreparedStep = Launch | ProductCall | DeviceProduct
+
+
+def _prepare_steps(plan: GraphPlan, device: Backend, constants: Mapping[int, tuple[DType, int]]) -> list[PreparedStep]:
+    if len(plan.steps) <= 1:
+        return [one for step in plan.steps for one in _prepared(step, device, constants)]
+    with ThreadPoolExecutor(min(len(plan.steps), max(device.target.cores, 1))) as pool:
+        # Settings that are overridden in this context hold for the threads too.
+        waiting = [pool.submit(copy_context().run, _prepared, step, device, constants) for step in plan.steps]
+        return [one for future in waiting for one in future.result()]
+
+
+def _prepared(step: Step, device: Backend, constants: Mapping[int, tuple[DType, int]]) -> list[PreparedStep]:
+    if isinstance(step, KernelPlan):
+        return [Launch(one, compile_kernel(one.kernel, device), constants) for one in lower(step, device.target)]
+    return [bind_product(step, device)]
 
 
 _plans: OrderedDict[tuple[str, tuple[int, ...]], CompiledPlan] = OrderedDict()

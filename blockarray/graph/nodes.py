@@ -400,6 +400,6 @@ def row_major_strides(shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(strides))
 
 
-def numpy_scalar(node: Constant) -> np.generic:
-    """The constant as a NumPy scalar of its dtype."""
-    return np.asarray(node.value).astype(node.dtype.numpy)[()]
+def numpy_scalar(node: Constant) -> np.ndarray:
+    """The constant as a NumPy array without axes, of its dtype."""
+    return np.asarray(node.value).astype(node.dtype.numpy)

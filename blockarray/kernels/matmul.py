@@ -139,6 +139,8 @@ def _tile(product: Product, cores: int) -> int:
     for extent in product.shape[-2:]:
         programs *= -(-extent // _LARGE_TILE)
     is_wide = _total_dtype(product.dtype).itemsize > 4
+    if is_wide and len(product.shape) > 2:
+        return _SMALL_TILE // 2  # a stack of wide results passes through shared memory once more
     return _SMALL_TILE if is_wide or programs < cores else _LARGE_TILE
 
 

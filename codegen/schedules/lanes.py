@@ -119,7 +119,9 @@ def _row_lanes(row: int, run: int, target: Target) -> int:
     if row <= 256:
         wanted = target.lanes
     elif row <= 1024:
-        wanted = 64  # two warps with 16 elements a lane: 0.93 of the copy bandwidth for a softmax on an H200, 0.88 with four
+        wanted = (
+            64  # two warps with 16 elements a lane: 0.93 of the copy bandwidth for a softmax on an H200, 0.88 with four
+        )
     elif row <= 4096:
         wanted = 256
     else:

@@ -85,7 +85,9 @@ def test_flat_orders(name):
         x[...] = 1
         return y
 
-    assert_matches_numpy(program, arrays(DTYPES, layouts=WRITABLE, **SMALL), strategies.sampled_from("CFAK"), examples=80)
+    assert_matches_numpy(
+        program, arrays(DTYPES, layouts=WRITABLE, **SMALL), strategies.sampled_from("CFAK"), examples=80
+    )
 
 
 @strategies.composite
@@ -325,9 +327,7 @@ def test_along_axis():
         order = xp.argsort(x, axis=axis)
         return xp.take_along_axis(x, order, axis=axis)
 
-    assert_matches_numpy(
-        program, arrays("int64", (2, 3, 4)), strategies.sampled_from([0, 1, 2, -1, None]), examples=20
-    )
+    assert_matches_numpy(program, arrays("int64", (2, 3, 4)), strategies.sampled_from([0, 1, 2, -1, None]), examples=20)
     x = np.arange(6).reshape(2, 3)
     np.put_along_axis(x, np.array([[0], [2]]), 9, 1)
     assert x.tolist() == [[9, 1, 2], [3, 4, 9]]
@@ -538,7 +538,13 @@ def test_append_and_block():
     hosted = [[numpy.ones((2, 2)), numpy.zeros((2, 1))], [numpy.arange(3)]]
     assert_equal_arrays(np.block(nested), numpy.block(hosted))
     assert_equal_arrays(np.block([1, np.arange(2), 3.5]), numpy.block([1, numpy.arange(2), 3.5]))
-    for bad in ([[np.ones(2)], np.ones(2)], [[np.ones(2), []]], [], [[np.ones((2, 2)), np.ones((3, 1))]], (np.ones(2),)):
+    for bad in (
+        [[np.ones(2)], np.ones(2)],
+        [[np.ones(2), []]],
+        [],
+        [[np.ones((2, 2)), np.ones((3, 1))]],
+        (np.ones(2),),
+    ):
         with pytest.raises((ValueError, TypeError)) as found:
             np.block(bad)
         with pytest.raises(type(found.value)):
@@ -573,7 +579,9 @@ def test_parts_are_views():
 
 def test_tile_and_repeat():
     counts = strategies.integers(0, 3)
-    assert_matches_numpy("tile", arrays(DTYPES, max_side=3), counts | strategies.lists(counts, max_size=4), examples=120)
+    assert_matches_numpy(
+        "tile", arrays(DTYPES, max_side=3), counts | strategies.lists(counts, max_size=4), examples=120
+    )
     assert_matches_numpy(
         "repeat", arrays(DTYPES, max_side=3), counts, strategies.none() | AXIS, examples=120, check_messages=True
     )
@@ -672,7 +680,11 @@ def test_diff():
 def test_windows():
     def program(xp, x):
         windows = xp.lib.stride_tricks.sliding_window_view
-        return windows(x, 2, axis=1).sum(-1), windows(x, (2, 2)), xp.lib.stride_tricks.as_strided(x, (2,), x.strides[:1])
+        return (
+            windows(x, 2, axis=1).sum(-1),
+            windows(x, (2, 2)),
+            xp.lib.stride_tricks.as_strided(x, (2,), x.strides[:1]),
+        )
 
     assert_matches_numpy(program, arrays("float64", (3, 4), values="moderate", layouts=["contiguous"]), examples=10)
 
