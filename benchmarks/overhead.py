@@ -19,7 +19,7 @@ def chain(xp, x, shift=0.5):
     y = y * y - x
     y = abs(y) + 1.0
     y = xp.sqrt(y) / 3.0
-    return y - x
+    return (y - x) * 0.25
 
 
 def main() -> None:

@@ -497,7 +497,7 @@ def _rank(value: Any) -> int:
 
 
 def _check_writeable(array: ndarray) -> None:
-    if not array._writeable or not array._cell.writeable:
+    if not array._writeable:
         raise ValueError("assignment destination is read-only")
 
 

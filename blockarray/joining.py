@@ -1,14 +1,14 @@
 """Joining arrays and parting them."""
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from blockarray.creation import empty
+from blockarray.creation import array, empty
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Shape
+from blockarray.indexing import assign_node
 from blockarray.manipulation import (
     as_array,
     atleast_1d,
@@ -25,6 +25,8 @@ from blockarray.ndarray import (
     element_strides,
     memory_order,
     ndarray,
+    read,
+    transferred,
 )
 
 
@@ -123,9 +125,23 @@ def concat(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None,
     return concatenate(arrays, axis, out, dtype=dtype, casting=casting)
 
 
+def _listed(arrays: Any) -> list[Any]:
+    if not hasattr(arrays, "__getitem__"):
+        raise TypeError('arrays to stack must be passed as a "sequence" type such as list or tuple.')
+    return [as_array(one) for one in arrays]
+
+
 def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:
-    """Arrays along a new axis."""
-    parts = [as_array(one) for one in arrays]
+    """Arrays along a new axis.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.stack([np.arange(2), np.ones(2)], axis=1)
+    array([[0., 1.],
+           [1., 1.]])
+    """
+    parts = _listed(arrays)
     if not parts:
         raise ValueError("need at least one array to stack")
     if len({one.shape for one in parts}) != 1:
@@ -136,8 +152,7 @@ def stack(arrays: Any, axis: Any = 0, out: Any = None, *, dtype: Any = None, cas
 
 def vstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """Arrays below one another."""
-    parts = [atleast_2d(one) for one in tup]
-    return concatenate(parts, 0, dtype=dtype, casting=casting)
+    return concatenate([atleast_2d(one) for one in _listed(tup)], 0, dtype=dtype, casting=casting)
 
 
 row_stack = vstack
@@ -145,20 +160,73 @@ row_stack = vstack
 
 def hstack(tup: Any, *, dtype: Any = None, casting: str = "same_kind") -> Any:
     """Arrays beside one another."""
-    parts = [atleast_1d(one) for one in tup]
+    parts = [atleast_1d(one) for one in _listed(tup)]
     axis = 0 if parts and parts[0].ndim == 1 else 1
     return concatenate(parts, axis, dtype=dtype, casting=casting)
 
 
 def dstack(tup: Any) -> Any:
     """Arrays behind one another."""
-    return concatenate([atleast_3d(one) for one in tup], 2)
+    return concatenate([atleast_3d(one) for one in _listed(tup)], 2)
 
 
 def column_stack(tup: Any) -> Any:
     """One-dimensional arrays as columns."""
-    parts = [one if one.ndim >= 2 else reshape(one, (-1, 1)) for one in map(as_array, tup)]
-    return concatenate(parts, 1)
+    return concatenate([one if one.ndim >= 2 else reshape(one, (-1 if one.size else 0, 1)) for one in _listed(tup)], 1)
+
+
+def block(arrays: Any) -> Any:
+    """An array put together from nested lists of blocks: the innermost lists along the last axis, and so on outwards.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.block([[np.ones((1, 2)), np.zeros((1, 1))], [np.full((1, 3), 7)]])
+    array([[1., 1., 0.],
+           [7., 7., 7.]])
+    """
+    bottom, rank = _depth(arrays, ())
+    if bottom and bottom[-1] is None:
+        raise ValueError(f"List at {_place_in_words(bottom)} cannot be empty")
+    depth = len(bottom)
+    result = _joined_blocks(arrays, depth, max(rank, depth), 0)
+    return array(result) if depth == 0 else result
+
+
+def _depth(arrays: Any, place: tuple[int | None, ...]) -> tuple[tuple[int | None, ...], int]:
+    """Where the first innermost block is (None at the end: an empty list), and the most axes that a block has."""
+    if isinstance(arrays, tuple):
+        raise TypeError(
+            f"{_place_in_words(place)} is a tuple. Only lists can be used to arrange blocks, and np.block does not allow "
+            "implicit conversion from tuple to ndarray."
+        )
+    if not isinstance(arrays, list):
+        return place, as_array(arrays).ndim
+    if not arrays:
+        return (*place, None), 0
+    first, rank = _depth(arrays[0], (*place, 0))
+    for number, one in enumerate(arrays[1:], 1):
+        found, own = _depth(one, (*place, number))
+        rank = max(rank, own)
+        if len(found) != len(first):
+            raise ValueError(
+                f"List depths are mismatched. First element was at depth {len(first)}, but there is an element at depth "
+                f"{len(found)} ({_place_in_words(found)})"
+            )
+        if found[-1] is None:
+            first = found
+    return first, rank
+
+
+def _place_in_words(place: tuple[int | None, ...]) -> str:
+    return "arrays" + "".join(f"[{one}]" for one in place if one is not None)
+
+
+def _joined_blocks(arrays: Any, deepest: int, rank: int, depth: int) -> Any:
+    if depth == deepest:
+        found = as_array(arrays)
+        return reshape(found, (1,) * (rank - found.ndim) + found.shape) if found.ndim < rank else found
+    return concatenate([_joined_blocks(one, deepest, rank, depth + 1) for one in arrays], depth - deepest)
 
 
 def append(arr: Any, values: Any, axis: Any = None) -> Any:
@@ -171,29 +239,44 @@ def append(arr: Any, values: Any, axis: Any = None) -> Any:
 def array_split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     """Views of parts that need not be equal."""
     source = as_array(ary)
-    extent = source.shape[axis_number(axis, source.ndim)]
-    if isinstance(indices_or_sections, ndarray):
-        indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, Sequence | np.ndarray):
-        edges = [0, *indices_or_sections, extent]
-    else:
-        count = operator.index(indices_or_sections)
-        if count <= 0:
-            raise ValueError("number sections must be larger than 0.")
-        each, more = divmod(extent, count)
-        sizes = more * [each + 1] + (count - more) * [each]
-        edges = [0, *np.cumsum(sizes).tolist()]
-    before = (slice(None),) * axis_number(axis, source.ndim)
+    extent = source.shape[axis]
+    along = axis_number(axis, source.ndim)
+    edges = _edges(indices_or_sections, extent)
+    before = (slice(None),) * along
     return [source[(*before, slice(a, b))] for a, b in zip(edges[:-1], edges[1:], strict=True)]
 
 
+def _edges(indices_or_sections: Any, extent: int) -> list[int]:
+    if _is_listed(indices_or_sections):
+        return [0, *(int(one) for one in indices_or_sections), extent]
+    count = int(indices_or_sections)
+    if count <= 0:
+        raise ValueError("number sections must be larger than 0.")
+    each, more = divmod(extent, count)
+    sizes = more * [each + 1] + (count - more) * [each]
+    return [0, *np.cumsum(sizes).tolist()]
+
+
+def _is_listed(indices_or_sections: Any) -> bool:
+    try:
+        len(indices_or_sections)
+    except TypeError:
+        return False
+    return True
+
+
 def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
-    """Views of equal parts, or of parts between indices."""
+    """Views of equal parts, or of parts between indices.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.split(np.arange(5), [1, 3])
+    [array([0]), array([1, 2]), array([3, 4])]
+    """
     source = as_array(ary)
-    if not isinstance(indices_or_sections, Sequence | np.ndarray | ndarray):
-        extent = source.shape[axis_number(axis, source.ndim)]
-        if extent % operator.index(indices_or_sections):
-            raise ValueError("array split does not result in an equal division")
+    if not _is_listed(indices_or_sections) and source.shape[axis] % indices_or_sections:
+        raise ValueError("array split does not result in an equal division")
     return array_split(source, indices_or_sections, axis)
 
 

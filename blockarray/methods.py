@@ -318,8 +318,9 @@ def install() -> None:
         setattr(ndarray, name, getattr(reductions, name))
     for name in ("reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "astype", "view"):
         setattr(ndarray, name, getattr(manipulation, name))
-    for name in ("take", "put", "choose", "compress", "diagonal", "trace", "clip", "nonzero"):
+    for name in ("take", "put", "choose", "compress", "diagonal", "trace", "nonzero"):
         setattr(ndarray, name, getattr(selection, name))
+    ndarray.clip = selection.clip_method  # type: ignore[attr-defined]
     ndarray.repeat = rearranging.repeat  # type: ignore[attr-defined]
     for name in ("argsort", "searchsorted", "argpartition"):
         setattr(ndarray, name, _hosted_method(name))

@@ -24,8 +24,8 @@ from codegen.targets.backend import Backend
 
 # A recording deeper than this, or with more pending nodes, is evaluated by itself: memory stays bounded, kernels stay of a
 # size that compiles fast, and nothing that walks a graph ever meets a deep one.
-_DEEPEST = 64
-_HEAVIEST = 256
+DEEPEST = 64
+HEAVIEST = 256
 _HEAVIEST_COUNTED_TWICE = 2048
 
 _get_frame = sys._getframe
@@ -35,14 +35,12 @@ _PACKAGE = __name__.rpartition(".")[0]
 class Cell:
     """What an array and all its views share: the node of the whole memory."""
 
-    __slots__ = ("node", "writeable")
+    __slots__ = ("node",)
 
     node: Node
-    writeable: bool
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.writeable = True
 
 
 class ndarray:
@@ -287,7 +285,7 @@ def wrap(node: Node) -> ndarray:
     Remembers the line of the user's program, and evaluates when much has been recorded.
     """
     shape = node.shape
-    if node.depth > _DEEPEST or node.weight > _HEAVIEST:
+    if node.depth > DEEPEST or node.weight > HEAVIEST:
         _bound(node)
     array = _new(ndarray if shape else _SCALARS[node.dtype])
     array._cell = Cell(node)
@@ -353,7 +351,7 @@ def read(array: ndarray) -> Node:
 
 def write(array: ndarray, value: Node) -> None:
     """Replace the array's elements by `value`, which has its dtype and its shape or one that broadcasts to it."""
-    if not array._writeable or not array._cell.writeable:
+    if not array._writeable:
         raise ValueError("assignment destination is read-only")
     cell = array._cell
     node = cell.node
@@ -367,17 +365,17 @@ def write(array: ndarray, value: Node) -> None:
             return
         cell.node = Update(node, value, offset, array._shape, strides)
     cell.node.record(user_frame())
-    if cell.node.depth > _DEEPEST or cell.node.weight > _HEAVIEST:
+    if cell.node.depth > DEEPEST or cell.node.weight > HEAVIEST:
         _bound(cell.node)
 
 
 def _bound(node: Node) -> None:
     """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again)."""
-    if node.depth <= _DEEPEST and node.weight <= _HEAVIEST_COUNTED_TWICE:
+    if node.depth <= DEEPEST and node.weight <= _HEAVIEST_COUNTED_TWICE:
         return
-    if node.depth <= _DEEPEST:
+    if node.depth <= DEEPEST:
         pending = len(linearize((node,)).nodes)
-        if pending <= _HEAVIEST:
+        if pending <= HEAVIEST:
             node.weight = pending
             return
     evaluate_nodes(node)
@@ -565,7 +563,7 @@ def evaluate(*arrays: ndarray) -> None:
     >>> x
     array([0, 2, 4, 6])
     """
-    evaluate_nodes(*(array._cell.node for array in arrays if isinstance(array, ndarray)))
+    evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
 
 
 def synchronize() -> None:

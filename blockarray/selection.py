@@ -1,12 +1,14 @@
-"""Choosing elements: where, clip, take, diagonals, triangles, and writing at chosen places."""
+"""Choosing elements, and writing at chosen places: where, clip, take, diagonals, triangles, masks."""
 
-from typing import Any
+import operator
+from typing import Any, Final
 
 import numpy as np
 
-from blockarray.creation import asanyarray
+from blockarray.creation import asanyarray, host_nested, zeros
 from blockarray.fallback import call_numpy
-from blockarray.graph.nodes import Node
+from blockarray.graph.nodes import Constant, Node, Shape, View, row_major_strides
+from blockarray.indexing import assign_node, assigned_constant, assigned_node, subview
 from blockarray.manipulation import as_array, astype, axis_number, ravel, reshape
 from blockarray.ndarray import (
     Scalar,
@@ -16,15 +18,26 @@ from blockarray.ndarray import (
     element_strides,
     ndarray,
     read,
+    transferred,
     user_frame,
     view_of,
-    wrap,
     wrap_array,
+    wrap_in_order,
+    write,
 )
+from blockarray.promotion import broadcast, result_order
 from blockarray.reductions import NO_VALUE
 from blockarray.reductions import sum as sum_along
-from blockarray.ufuncs import UFUNCS, as_operand, number_node, where_node
+from blockarray.ufuncs import UFUNCS, UFunc, as_operand, where_node
 from codegen import dtypes
+from codegen.dtypes import DType
+from codegen.targets.backend import Backend
+
+_PYTHON_NUMBERS: Final = frozenset((int, float, bool))
+_CLIP: Final = UFunc(np._core.umath.clip, ("clip",))  # type: ignore[attr-defined]  # NumPy names no ufunc of its clip
+
+
+# --- element by element
 
 
 def clip(
@@ -37,21 +50,47 @@ def clip(
     max: Any = NO_VALUE,
     **keywords: Any,
 ) -> Any:
-    """Elements limited to an interval: ``minimum(maximum(a, low), high)``."""
-    low = min if a_min is NO_VALUE else a_min
-    high = max if a_max is NO_VALUE else a_max
-    if (min is not NO_VALUE and a_min is not NO_VALUE) or (max is not NO_VALUE and a_max is not NO_VALUE):
+    """Elements limited to an interval: ``minimum(maximum(a, low), high)``.
+
+    Raises
+    ------
+    OverflowError
+        If a Python integer is outside the dtype of an integer array, on the side where it would matter.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.clip(np.arange(5), 1, 3)
+    array([1, 1, 2, 3, 3])
+    """
+    if a_min is NO_VALUE and a_max is NO_VALUE:
+        a_min = None if min is NO_VALUE else min
+        a_max = None if max is NO_VALUE else max
+    elif a_min is NO_VALUE or a_max is NO_VALUE:
+        missing = "a_min" if a_min is NO_VALUE else "a_max"
+        raise TypeError(f"clip() missing 1 required positional argument: '{missing}'")
+    elif min is not NO_VALUE or max is not NO_VALUE:
         raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
-    low = None if low is NO_VALUE else low
-    high = None if high is NO_VALUE else high
-    result = a if isinstance(a, ndarray) else as_operand(a)
-    if low is None and high is None:
-        return UFUNCS["positive"](result) if out is None else UFUNCS["positive"](result, out=out)
-    if low is not None:
-        result = UFUNCS["maximum"](result, low)
-    if high is not None:
-        result = UFUNCS["minimum"](result, high)
-    return result if out is None else UFUNCS["positive"](result, out=out, **keywords)
+    return clip_method(as_array(a), a_min, a_max, out, **keywords)
+
+
+def clip_method(a: Any, min: Any = None, max: Any = None, out: Any = None, **keywords: Any) -> Any:
+    """Elements limited to an interval: ``minimum(maximum(a, min), max)``; None is no limit."""
+    if a.dtype.kind in "iu":
+        limits = np.iinfo(a.dtype)
+        if type(min) is int and min <= limits.min:
+            min = None
+        if type(max) is int and max >= limits.max:
+            max = None
+    if out is not None:
+        keywords["out"] = out
+    if min is None and max is None:
+        return UFUNCS["positive"](a, **keywords)
+    if min is None:
+        return UFUNCS["minimum"](a, max, **keywords)
+    if max is None:
+        return UFUNCS["maximum"](a, min, **keywords)
+    return _CLIP(a, min, max, **keywords)
 
 
 def where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
@@ -69,102 +108,72 @@ def where(condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) -> Any:
         raise ValueError("either both or neither of x and y should be given")
     try:
         mask = as_operand(condition)
-        operands = [one if type(one) in (int, float, bool) else as_operand(one) for one in (x, y)]
+        operands = [one if type(one) in _PYTHON_NUMBERS else as_operand(one) for one in (x, y)]
     except TypeError:
         return call_numpy(np.where, (condition, x, y), {})
-    kinds = [one.dtype if isinstance(one, ndarray) else one for one in operands]
-    found = dtypes.find(np.result_type(*kinds))
+    found = dtypes.find(np.result_type(*(one.dtype if isinstance(one, ndarray) else one for one in operands)))
     if found is None:
         return call_numpy(np.where, (condition, x, y), {})
     arrays = [one for one in (mask, *operands) if isinstance(one, ndarray)]
     device = next((one._cell.node.device for one in arrays if one.shape), mask._cell.node.device)
-    nodes = [
-        cast(transferred_node(one, device), found) if isinstance(one, ndarray) else number_node(one, found, device)
+    first, second = (
+        cast(transferred(read(one), device), found) if isinstance(one, ndarray) else _wrapped(one, found, device)
+        for one in operands
+    )
+    shape = broadcast([one._shape for one in arrays])
+    chosen = where_node(cast(transferred(read(mask), device), dtypes.boolean), first, second)
+    chosen.record(user_frame())
+    if not shape:
+        return wrap_array(chosen)
+    axes = None
+    if any(one._view is not None for one in arrays):
+        axes = result_order([(one._shape, element_strides(one)) for one in arrays], shape)
+    return wrap_in_order(chosen, axes)
+
+
+def _wrapped(value: bool | int | float, dtype: DType, device: Backend) -> Constant:
+    """A Python number as an element of `dtype`; integers that do not fit wrap around, as in a cast."""
+    with np.errstate(all="ignore"):
+        converted = np.asarray(value).astype(dtype.numpy)
+    return assigned_constant(converted[()], dtype, device)
+
+
+def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
+    """For each place, the choice of the first condition that holds."""
+    if len(condlist) != len(choicelist):
+        raise ValueError("list of cases must be same length as list of conditions")
+    if len(condlist) == 0:
+        raise ValueError("select with an empty condition list is not possible")
+    conditions = [as_array(one) for one in condlist]
+    for number, one in enumerate(conditions):
+        if one.dtype != np.bool_:
+            raise TypeError(f"invalid entry {number} in condlist: should be boolean ndarray")
+    # Python numbers adapt to the arrays beside them, as in NumPy.
+    operands = [one if type(one) in _PYTHON_NUMBERS else as_array(one) for one in (*choicelist, default)]
+    wanted = np.result_type(*(one if type(one) in _PYTHON_NUMBERS else one.dtype for one in operands))
+    row = dtypes.find(wanted)
+    arrays = all(isinstance(one, ndarray) or type(one) in _PYTHON_NUMBERS for one in operands)
+    if row is None or not arrays:
+        return call_numpy(np.select, (condlist, choicelist), {"default": default})
+    device = conditions[0]._cell.node.device
+    typed = [
+        wrap_array(_wrapped(one, row, device)) if type(one) in _PYTHON_NUMBERS else astype(one, wanted, copy=False)
         for one in operands
     ]
-    test = cast(transferred_node(mask, device), dtypes.boolean)
-    chosen = where_node(test, nodes[0], nodes[1])
-    chosen.record(user_frame())
-    return wrap(chosen) if chosen.shape else wrap_array(chosen)
+    result = typed.pop()
+    for condition, choice in zip(reversed(conditions), reversed(typed), strict=True):
+        result = where(condition, choice, result)
+    shape = broadcast([one._shape for one in (*conditions, *typed)])
+    if result._shape != shape:
+        result = wrap_array(_spread(read(result), shape))
+    return result[()] if not shape else result
 
 
-def transferred_node(one: ndarray, device: Any) -> Node:
-    """The array's node on `device`."""
-    node = read(one)
-    return node if node.device is device else read(one.to_device(device.device))  # type: ignore[attr-defined]
-
-
-def nonzero(a: Any) -> Any:
-    """Indices of the elements that are not zero, an array for each axis."""
-    return call_numpy(np.nonzero, (a,), {}, by_design=True)
-
-
-def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
-    """Elements at indices along an axis, or of the flattened array."""
-    source = as_array(a)
-    if not isinstance(source, ndarray) or isinstance(out, np.ndarray):
-        return call_numpy(np.take, (a, indices), {"axis": axis, "out": out, "mode": mode}, by_design=True)
-    if axis is None:
-        source, place = ravel(source), 0
-    else:
-        place = axis_number(axis, source.ndim)
-    index = as_operand(indices)
-    if index._row.kind not in ("signed", "unsigned"):
-        if index.size == 0 and index._row.kind == "float":
-            index = astype(index, np.int64)
-        else:
-            raise TypeError(
-                f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
-            )
-    extent = source.shape[place]
-    if mode == "wrap":
-        index = astype(index, np.int64) % extent  # type: ignore[operator]
-    elif mode == "clip":
-        index = clip(astype(index, np.int64), 0, extent - 1)
-    elif mode != "raise":
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    if isinstance(source, Scalar):
-        source = reshape(source, (1,))
-    result = source[(slice(None),) * place + (index,)]
-    if out is None:
-        return result
-    return UFUNCS["positive"](result, out=out)
-
-
-def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
-    """Elements at indices that differ from place to place along an axis."""
-    return call_numpy(np.take_along_axis, (arr, indices), {"axis": axis}, by_design=True)
-
-
-def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
-    """Replace elements of the flattened array."""
-    call_numpy(np.put, (a, ind, v), {"mode": mode}, changes=(0,), by_design=True)
-
-
-def putmask(a: Any, mask: Any, values: Any) -> None:
-    """Replace elements where a mask holds, by the values at the same places (repeated)."""
-    call_numpy(np.putmask, (a, mask, values), {}, changes=(0,), by_design=True)
-
-
-def place(arr: Any, mask: Any, vals: Any) -> None:
-    """Replace elements where a mask holds, by values in order."""
-    call_numpy(np.place, (arr, mask, vals), {}, changes=(0,), by_design=True)
-
-
-def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
-    """Copy values into an array."""
-    if not isinstance(dst, ndarray):
-        raise TypeError(f"copyto() argument 1 must be blockarray.ndarray, not {type(dst).__name__}")
-    value = as_operand(src)
-    if not np.can_cast(value.dtype, dst.dtype, casting):  # type: ignore[arg-type]
-        if not (type(src) in (int, float, bool) and np.can_cast(np.min_scalar_type(src), dst.dtype, casting)):  # type: ignore[arg-type]
-            raise TypeError(
-                f"Cannot cast array data from {value.dtype!r} to {dst.dtype!r} according to the rule {casting!r}"
-            )
-    if where is True:
-        dst[...] = value
-    else:
-        dst[...] = globals()["where"](where, value, dst)
+def _spread(node: Node, shape: Shape) -> Node:
+    """`node` broadcast to `shape`."""
+    skip = len(shape) - len(node.shape)
+    own = zip(node.shape, row_major_strides(node.shape), strict=True)
+    return View(node, 0, shape, (0,) * skip + tuple(0 if extent == 1 else stride for extent, stride in own))
 
 
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
@@ -173,24 +182,294 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
     return call_numpy(np.choose, (a, choices), given, by_design=True)
 
 
+# --- by position
+
+
+def nonzero(a: Any) -> Any:
+    """Indices of the elements that are not zero, an array for each axis."""
+    return call_numpy(np.nonzero, (a,), {}, by_design=True)
+
+
+def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Any:
+    """Elements at indices along an axis, or of the flattened array.
+
+    Parameters
+    ----------
+    a : array_like
+    indices : array_like of int
+        Negative ones count from the end.
+    axis : int, optional
+    out : ndarray, optional
+    mode : {"raise", "wrap", "clip"}
+        What happens to indices outside the axis.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.take(np.arange(5) * 10, [0, -1])
+    array([ 0, 40])
+    """
+    source = as_array(a)
+    index = as_array(host_nested(indices) if isinstance(indices, list | tuple) else indices)
+    if not isinstance(source, ndarray) or not isinstance(index, ndarray) or isinstance(out, np.ndarray):
+        given = {"axis": axis, "mode": mode} if out is None else {"axis": axis, "mode": mode, "out": out}
+        return call_numpy(np.take, (a, indices), given, by_design=True)
+    if axis is None or source.ndim == 0:
+        place = 0 if axis is None else axis_number(axis, 1)
+        source = reshape(source, (-1,)) if source.size else reshape(source, (0,))
+    else:
+        place = axis_number(axis, source.ndim)
+    index = _positions(index, source._shape[place], mode)
+    result = source[(slice(None),) * place + (index,)]
+    if not isinstance(result, ndarray):
+        # An element that exists already.
+        result = asanyarray(result) if out is not None else result
+    elif result._view is not None or not index._shape:
+        node = read(result)
+        result = wrap_array(node)[()] if not node.shape else wrap_array(node)
+    return result if out is None else _taken_into(out, result)
+
+
+def _positions(index: ndarray, extent: int, mode: str) -> ndarray:
+    """Indices as int64, moved into the axis as `mode` says."""
+    if index._row.kind == "float":
+        if index.size:
+            raise TypeError(
+                f"Cannot cast array data from {index.dtype!r} to dtype('int64') according to the rule 'safe'"
+            )
+        index = astype(index, np.int64)
+    if index._row.kind == "boolean":
+        index = astype(index, np.int64)
+    if index._row is dtypes.uint64 and isinstance(index, Scalar):
+        index = astype(index, np.int64)
+    if mode not in ("raise", "wrap", "clip"):
+        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+    if extent == 0 and index.size:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
+    if mode == "raise" or extent == 0:
+        return index
+    index = astype(index, np.int64, copy=False)
+    return UFUNCS["remainder"](index, extent) if mode == "wrap" else clip_method(index, 0, extent - 1)
+
+
+def _taken_into(out: ndarray, result: ndarray) -> ndarray:
+    if out._shape != result._shape:
+        raise ValueError("output array does not match result of ndarray.take")
+    if not np.can_cast(out.dtype, result.dtype, "safe"):
+        raise TypeError(f"Cannot cast array data from {out.dtype!r} to {result.dtype!r} according to the rule 'safe'")
+    write(out, cast(transferred(read(result), out._cell.node.device), out._row))
+    return out
+
+
+def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
+    """Elements at indices that differ from place to place along an axis.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.take_along_axis(np.array([[30, 10, 20]]), np.array([[1, 2, 0]]), 1)
+    array([[10, 20, 30]])
+    """
+    source, index = as_array(arr), as_array(indices)
+    if not isinstance(source, ndarray) or not isinstance(index, ndarray):
+        return call_numpy(np.take_along_axis, (arr, indices), {"axis": axis})
+    if axis is None:
+        if index.ndim != 1:
+            raise ValueError("when axis=None, `indices` must have a single dimension.")
+        source, axis = ravel(source), 0
+    return source[_along_axis(source, index, axis)]
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
+    """Replace elements at indices that differ from place to place along an axis."""
+    index = as_array(indices)
+    if not isinstance(arr, ndarray) or not isinstance(index, ndarray) or axis is None:
+        changed = (0,) if isinstance(arr, ndarray) else ()
+        call_numpy(np.put_along_axis, (arr, indices, values, axis), {}, changes=changed, by_design=True)
+        return
+    arr[_along_axis(arr, index, axis)] = values
+
+
+def _along_axis(source: ndarray, index: ndarray, axis: Any) -> tuple:
+    """The key that pairs each index with its own place along the other axes."""
+    if index._row.kind not in ("signed", "unsigned"):
+        raise IndexError("`indices` must be an integer array")
+    along = axis_number(axis, source.ndim)
+    if index.ndim != source.ndim:
+        raise ValueError("`indices` and `arr` must have the same number of dimensions")
+    places: list[Any] = []
+    for k, extent in enumerate(source._shape):
+        shape = tuple(-1 if other == k else 1 for other in range(source.ndim))
+        places.append(index if k == along else np.arange(extent).reshape(shape))
+    return tuple(places)
+
+
 def compress(condition: Any, a: Any, axis: Any = None, out: Any = None) -> Any:
     """Slices along an axis where a condition holds."""
-    given = {"axis": axis} if out is None else {"axis": axis, "out": out}
-    return call_numpy(np.compress, (condition, a), given, by_design=True)
+    source = as_array(a)
+    chosen = np.asarray(condition)
+    if not isinstance(source, ndarray) or chosen.ndim != 1:
+        given = {"axis": axis} if out is None else {"axis": axis, "out": out}
+        return call_numpy(np.compress, (condition, a), given, by_design=True)
+    return take(source, np.flatnonzero(chosen), axis, out)
 
 
 def extract(condition: Any, arr: Any) -> Any:
     """Elements of the flattened array where a condition holds."""
-    return call_numpy(np.extract, (condition, arr), {}, by_design=True)
+    return take(ravel(as_array(arr)), np.flatnonzero(np.asarray(condition)))
 
 
-def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
-    """For each place, the choice of the first condition that holds."""
-    return call_numpy(np.select, (condlist, choicelist), {"default": default}, by_design=True)
+# --- writing at chosen places
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Replace elements of the flattened array."""
+    _changing(np.put, a, ind, v, mode=mode)
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Replace elements where a mask holds, by values in order."""
+    _changing(np.place, arr, mask, vals)
+
+
+def _changing(function: Any, target: Any, *rest: Any, **keywords: Any) -> None:
+    """A function of NumPy that changes its first argument."""
+    changed = (0,) if isinstance(target, ndarray) else ()
+    call_numpy(function, (target, *rest), keywords, changes=changed, by_design=True)
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Replace elements where a mask holds, by the values at the same places (repeated)."""
+    if not isinstance(a, ndarray):
+        _changing(np.putmask, a, mask, values)
+        return
+    device, size = a._cell.node.device, a.size
+    flags = as_operand(mask)
+    if flags.size != size:
+        raise ValueError("putmask: mask and data must be the same size")
+    node = _assigned(values, a)
+    if size == 0 or node.size == 0:
+        return
+    if node.size == 1:
+        node = View(node, 0, a._shape, (0,) * a.ndim)
+    elif node.size == size:
+        node = View(node, 0, a._shape, row_major_strides(a._shape))
+    else:
+        repeated = wrap_array(View(node, 0, (node.size,), (1,)))[np.arange(size) % node.size]
+        node = View(read(repeated), 0, a._shape, row_major_strides(a._shape))
+    test = cast(transferred(read(flags), device), dtypes.boolean)
+    write(a, where_node(View(test, 0, a._shape, row_major_strides(a._shape)), node, read(a)))
+
+
+def _assigned(values: Any, target: ndarray) -> Node:
+    """Values converted to the target's dtype, on its device."""
+    device, row = target._cell.node.device, target._row
+    if isinstance(values, ndarray):
+        return cast(transferred(read(values), device), row)
+    return assigned_node(values, row, device)
+
+
+def copyto(dst: Any, src: Any, casting: str = "same_kind", where: Any = True) -> None:
+    """Copy values into an array, where a mask holds."""
+    if not isinstance(dst, ndarray) or isinstance(dst, Scalar):
+        if isinstance(dst, np.ndarray):
+            call_numpy(np.copyto, (dst, src), {"casting": casting, "where": where}, by_design=True)
+            return
+        raise TypeError(f"copyto() argument 1 must be a blockarray.ndarray, not {type(dst).__name__}")
+    node = _cast_source(dst, src, casting)
+    device = dst._cell.node.device
+    if where is True:
+        assign_node(dst, node)
+        return
+    mask = as_operand(np.asarray(where, bool) if isinstance(where, list | tuple | bool) else where)
+    if mask._row is not dtypes.boolean:
+        raise TypeError(f"Cannot cast array data from {mask.dtype!r} to dtype('bool') according to the rule 'safe'")
+    if not _fits(mask._shape, dst._shape):
+        raise ValueError(
+            f"could not broadcast where mask from shape {_listed(mask._shape)} into shape {_listed(dst._shape)}"
+        )
+    own = node.shape[max(len(node.shape) - dst.ndim, 0) :]
+    if not _fits(own, dst._shape) or own != node.shape[len(node.shape) - len(own) :]:
+        raise ValueError(
+            f"could not broadcast input array from shape {_listed(node.shape)} into shape {_listed(dst._shape)}"
+        )
+    if own != node.shape:
+        node = View(node, 0, own, row_major_strides(own))
+    if dst.size:
+        test = transferred(read(mask), device)
+        write(dst, where_node(_spread(test, dst._shape), cast(transferred(node, device), dst._row), read(dst)))
+
+
+def _cast_source(target: ndarray, source: Any, casting: str) -> Node:
+    """What is copied, as a node; TypeError if `casting` does not allow it, OverflowError for a number that does not fit."""
+    device = target._cell.node.device
+    if type(source) in _PYTHON_NUMBERS:
+        dtype = np.asarray(source).dtype
+        if not np.can_cast(dtype, target.dtype, casting) and not (
+            type(source) is int and target._row.kind != "boolean"
+        ):  # type: ignore[arg-type]
+            raise TypeError(f"Cannot cast scalar from {dtype!r} to {target.dtype!r} according to the rule {casting!r}")
+        return assigned_constant(source, target._row, device)
+    value = as_operand(source)
+    if not np.can_cast(value.dtype, target.dtype, casting):  # type: ignore[arg-type]
+        kind = "array data" if value._shape else "scalar"
+        raise TypeError(
+            f"Cannot cast {kind} from {value.dtype!r} to {target.dtype!r} according to the rule {casting!r}"
+        )
+    return read(value)
+
+
+def _fits(shape: Shape, wanted: Shape) -> bool:
+    skip = len(wanted) - len(shape)
+    return skip >= 0 and all(own in (1, extent) for own, extent in zip(shape, wanted[skip:], strict=True))
+
+
+def _listed(shape: Shape) -> str:
+    return str(shape).replace(" ", "")
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Set the main diagonal in place; values are repeated as needed.
+
+    Parameters
+    ----------
+    a : ndarray
+        Of two axes or more; of equal extents if there are more than two.
+    val : array_like
+    wrap : bool
+        Begin again below a square of a tall matrix.
+    """
+    if not isinstance(a, ndarray) or (wrap and a.ndim == 2 and a._shape[0] > a._shape[1]):
+        _changing(np.fill_diagonal, a, val, wrap=wrap)
+        return
+    if a.ndim < 2:
+        raise ValueError("array must be at least 2-d")
+    if a.ndim > 2 and len(set(a._shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length")
+    count = min(a._shape)
+    node = _assigned(val, a)
+    if node.size == 0 or count == 0:
+        return
+    line = subview(a, element_offset(a), (count,), (sum(element_strides(a)),))
+    if node.size == 1:
+        node = View(node, 0, (), ())
+    else:
+        node = read(wrap_array(View(node, 0, (node.size,), (1,)))[np.arange(count) % node.size])
+    assign_node(line, node)
+
+
+# --- diagonals and triangles
 
 
 def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
-    """A diagonal: a read-only view."""
+    """A diagonal: a read-only view.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.diagonal(np.arange(9).reshape(3, 3), 1)
+    array([1, 5])
+    """
     source = as_array(a)
     if not isinstance(source, ndarray):
         return np.diagonal(source, offset, axis1, axis2)
@@ -199,19 +478,19 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
     first, second = axis_number(axis1, source.ndim, "axis1"), axis_number(axis2, source.ndim, "axis2")
     if first == second:
         raise ValueError("axis1 and axis2 cannot be the same")
+    offset = operator.index(offset)
     strides, start = element_strides(source), element_offset(source)
-    rows, columns = source.shape[first], source.shape[second]
+    rows, columns = source._shape[first], source._shape[second]
     if offset >= 0:
         count, start = min(rows, columns - offset), start + offset * strides[second]
     else:
         count, start = min(rows + offset, columns), start - offset * strides[first]
     count = max(count, 0)
     kept = [k for k in range(source.ndim) if k not in (first, second)]
-    shape = (*(source.shape[k] for k in kept), count)
     found = view_of(
         source,
         start if count else element_offset(source),
-        shape,
+        (*(source._shape[k] for k in kept), count),
         (*(strides[k] for k in kept), strides[first] + strides[second]),
     )
     found._writeable = False
@@ -221,9 +500,18 @@ def diagonal(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1) -> Any:
 def diag(v: Any, k: int = 0) -> Any:
     """A diagonal of a matrix, or a matrix with a diagonal."""
     source = as_array(v)
+    if not isinstance(source, ndarray):
+        return np.diag(source, k)
     if source.ndim == 2:
-        return copy_of(diagonal(source, k)) if isinstance(source, ndarray) else np.diag(source, k)
-    return call_numpy(np.diag, (v,), {"k": k}, by_design=True)
+        return copy_of(diagonal(source, k))
+    if source.ndim != 1:
+        raise ValueError("Input must be 1- or 2-d.")
+    size = source._shape[0] + abs(k)
+    matrix = zeros((size, size), source.dtype, device=source.device)
+    line = subview(matrix, max(k, 0) + max(-k, 0) * size, source._shape, (size + 1,))
+    if source.size:
+        write(line, read(source))
+    return matrix
 
 
 def trace(a: Any, offset: int = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Any:
@@ -243,15 +531,10 @@ def triu(m: Any, k: int = 0) -> Any:
 
 def _triangle(m: Any, k: int, lower: bool) -> Any:
     source = as_array(m)
-    if not isinstance(source, ndarray) or source.ndim < 2:
+    if not isinstance(source, ndarray) or source.ndim < 1:
         return call_numpy(np.tril if lower else np.triu, (m,), {"k": k}, by_design=True)
-    rows, columns = source.shape[-2:]
+    rows, columns = source._shape[-2:] if source.ndim > 1 else source._shape * 2
     down = reshape(asanyarray(np.arange(rows)), (rows, 1))
-    across = asanyarray(np.arange(columns))
-    inside = (across - down <= k) if lower else (across - down >= k)
+    difference = UFUNCS["subtract"](asanyarray(np.arange(columns)), down)
+    inside = UFUNCS["less_equal" if lower else "greater_equal"](difference, k)
     return where(inside, source, source.dtype.type(0))
-
-
-def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
-    """Set the diagonal in place."""
-    call_numpy(np.fill_diagonal, (a, val), {"wrap": wrap}, changes=(0,), by_design=True)

@@ -12,6 +12,9 @@ from blockarray.execution.device import current_device
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant, Map, Node, Shape, token
 from blockarray.ndarray import (
+    DEEPEST,
+    HEAVIEST,
+    Cell,
     Scalar,
     cast,
     element_strides,
@@ -31,6 +34,7 @@ from codegen.dtypes import DType
 from codegen.targets.backend import Backend
 
 _get_frame = sys._getframe
+_new = object.__new__
 _HERE = __file__.rpartition("/")[0]
 _PYTHON_NUMBERS = frozenset((int, float, bool))
 _UNRESOLVED = object()
@@ -402,7 +406,18 @@ def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarr
         code = frame.f_code
     node.code = code
     node.instruction = frame.f_lasti
-    return wrap(node) if axes is None else wrap_in_order(node, axes)
+    if axes is not None or not node.shape or node.depth > DEEPEST or node.weight > HEAVIEST:
+        return wrap(node) if axes is None else wrap_in_order(node, axes)
+    # `wrap`, written out: recording spends its time here.
+    cell = _new(Cell)
+    cell.node = node
+    array = _new(ndarray)
+    array._cell = cell
+    array._shape = node.shape
+    array._row = node.dtype
+    array._view = array._base = None
+    array._writeable = True
+    return array
 
 
 def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:

@@ -51,7 +51,8 @@ def evaluate_nodes(*nodes: Node) -> None:
         if recording.computed_before:
             recording = _with_kept_values(recording)
         for node in recording.nodes:
-            node.recomputed += 1
+            if node.depth:
+                node.recomputed += 1
         plan = find_plan(recording, roots[0].device)
         _run(plan, recording.roots, recording.leaves)
 
