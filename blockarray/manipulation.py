@@ -302,7 +302,8 @@ def squeeze(a: Any, axis: Any = None) -> Any:
         dropped = tuple(k for k, n in enumerate(source.shape) if n == 1)
     else:
         if source.ndim == 0 and not isinstance(axis, tuple | list):
-            axis_number(axis, 1)
+            if operator.index(axis) not in (0, -1):
+                raise AxisError(axis, 0)
             return source
         dropped = tuple(axis_number(one, source.ndim) for one in (axis if isinstance(axis, tuple | list) else (axis,)))
         if len(set(dropped)) != len(dropped):
