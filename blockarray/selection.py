@@ -155,6 +155,10 @@ def select(condlist: Any, choicelist: Any, default: Any = 0) -> Any:
     arrays = all(isinstance(one, ndarray) or type(one) in _PYTHON_NUMBERS for one in operands)
     if row is None or not arrays:
         return call_numpy(np.select, (condlist, choicelist), {"default": default})
+    for one in operands[:-1]:
+        own = np.asarray(one).dtype if type(one) in _PYTHON_NUMBERS else one.dtype
+        if not np.can_cast(own, wanted, "same_kind"):
+            raise TypeError(f"Cannot cast array data from {own!r} to {wanted!r} according to the rule 'same_kind'")
     device = conditions[0]._cell.node.device
     typed = [
         wrap_array(_wrapped(one, row, device)) if type(one) in _PYTHON_NUMBERS else astype(one, wanted, copy=False)
@@ -347,6 +351,8 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     flags = as_operand(mask)
     if flags.size != size:
         raise ValueError("putmask: mask and data must be the same size")
+    if isinstance(values, ndarray | np.ndarray) and not np.can_cast(values.dtype, a.dtype, "safe"):
+        raise TypeError(f"Cannot cast array data from {values.dtype!r} to {a.dtype!r} according to the rule 'safe'")
     node = _assigned(values, a)
     if size == 0 or node.size == 0:
         return

@@ -97,7 +97,7 @@ class UFunc:
                 if arity == 1:
                     if isinstance(inputs[0], ndarray):
                         return self._unary(inputs[0], _get_frame(1))
-                elif self._results == 1:
+                elif arity == 2 and self._results == 1:
                     result = binary(self, inputs[0], inputs[1], _get_frame(1))
                     if result is not NotImplemented:
                         return result

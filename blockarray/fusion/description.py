@@ -47,6 +47,19 @@ def _line(code: CodeType, instruction: int) -> str:
     return f"{PurePath(code.co_filename).name}:{code.co_firstlineno}"
 
 
+def spread_lines(nodes: Sequence[Node]) -> None:
+    """Give the line of a function that is made of several nodes to all of them: it was recorded with the last one alone.
+
+    `nodes` are in topological order, inputs first.
+    """
+    for node in reversed(nodes):
+        if node.code is None:
+            continue
+        for one in node.inputs:
+            if one.code is None and not one.is_leaf:
+                one.code, one.instruction = node.code, node.instruction
+
+
 def operation_line(node: Node) -> str:
     """What a node does, its dtype and shape, and the line of the program that recorded it."""
     shape = ", ".join(map(str, node.shape))

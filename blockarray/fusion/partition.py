@@ -11,6 +11,7 @@ from blockarray.fusion.accesses import Seed
 from blockarray.fusion.assembly import assemble
 from blockarray.fusion.costs import share_work
 from blockarray.fusion.decisions import Decisions
+from blockarray.fusion.description import spread_lines
 from blockarray.fusion.expansion import ORDERED, Expansion
 from blockarray.fusion.index_maps import Strides, broadcast_strides, cached_strides
 from blockarray.fusion.limits import MOST_BUFFERS, MOST_STATEMENTS, TOO_LARGE, is_too_large, values_to_store
@@ -44,6 +45,7 @@ def make_plan(recording: Recording, target: Target) -> GraphPlan:
     GraphPlan
         Steps in an order in which they can run one after the other.
     """
+    spread_lines(recording.nodes)
     graph = Graph(recording)
     decisions = Decisions(graph, target)
     for turn in range(_MOST_ROUNDS):

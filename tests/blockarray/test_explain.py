@@ -52,3 +52,10 @@ def test_arrays_with_values_need_no_kernel() -> None:
 def test_other_objects_are_refused() -> None:
     with pytest.raises(TypeError, match=r"explain\(\) takes arrays of this library, not list"):
         np.explain([1, 2])
+
+
+def test_functions_of_several_operations_name_the_line_that_called_them() -> None:
+    x = np.array(HOST_VALUES)
+    (kernel,) = ((x - x.mean(-1, keepdims=True)) / x.std(-1, keepdims=True)).explain().kernels
+    assert len(kernel.operations) > 6
+    assert all("  at test_explain.py:" in operation for operation in kernel.operations)
