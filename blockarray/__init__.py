@@ -70,9 +70,15 @@ linalg: ModuleType = _hosted_module(
     },
 )
 fft: ModuleType = _hosted_module("fft", _numpy.fft, {})
-for _name in ("linalg", "fft"):
+lib: ModuleType = _hosted_module("lib", _numpy.lib, {})
+lib.stride_tricks = _hosted_module(  # type: ignore[attr-defined]
+    "lib.stride_tricks",
+    _numpy.lib.stride_tricks,
+    {"as_strided": _manipulation.as_strided, "sliding_window_view": _manipulation.sliding_window_view},
+)
+for _name in ("linalg", "fft", "lib"):
     sys.modules[f"blockarray.{_name}"] = globals()[_name]
-_register_namespace(_namespace, {"linalg": linalg, "fft": fft})
+_register_namespace(_namespace, {"linalg": linalg, "fft": fft, "lib.stride_tricks": lib.stride_tricks})
 _methods.register_module(sys.modules[__name__])
 _methods.register_explainer(explain)
 

@@ -23,7 +23,6 @@ from blockarray.manipulation import (
 )
 from blockarray.ndarray import (
     element_strides,
-    memory_order,
     ndarray,
     read,
     transferred,
@@ -107,17 +106,39 @@ def concatenate(
 
 def zeros_for(shape: Shape, dtype: Any, parts: Sequence[ndarray]) -> Any:
     """The array that parts are written to, in their memory order, on their device."""
-    from_parts = parts[0]
-    made = empty(shape, dtype, device=from_parts.device)
-    orders = {memory_order(element_strides(one), one.shape) for one in parts}
-    axes = orders.pop() if len(orders) == 1 else None
-    if axes is None:
-        return made
+    axes = _memory_order(parts)
+    device = parts[0].device
+    if axes == list(range(len(shape))):
+        return empty(shape, dtype, device=device)
     back = [0] * len(axes)
     for position, axis in enumerate(axes):
         back[axis] = position
-    stored = empty(tuple(shape[k] for k in axes), dtype, device=from_parts.device)
-    return transpose(stored, back)
+    return transpose(empty(tuple(shape[k] for k in axes), dtype, device=device), back)
+
+
+def _memory_order(parts: Sequence[ndarray]) -> list[int]:
+    """Axes from the outermost in memory to the innermost, as NumPy chooses them: row-major where the parts disagree."""
+    axes = list(range(parts[0].ndim))
+    for k in range(1, len(axes)):
+        inner, place = axes[k], k
+        for j in range(k - 1, -1, -1):
+            outer, compared, swap = axes[j], False, False
+            for one in parts:
+                strides = element_strides(one)
+                if one.shape[inner] == 1 or one.shape[outer] == 1:
+                    continue
+                if abs(strides[inner]) <= abs(strides[outer]):
+                    swap = False
+                elif not compared:
+                    swap = True
+                compared = True
+            if not compared:
+                continue
+            if not swap:
+                break
+            place = j
+        axes.insert(place, axes.pop(k))
+    return axes
 
 
 def concat(arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind") -> Any:

@@ -223,6 +223,13 @@ def take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: str = "r
         source = reshape(source, (-1,)) if source.size else reshape(source, (0,))
     else:
         place = axis_number(axis, source.ndim)
+    before, extent, after = source._shape[:place], source._shape[place], source._shape[place + 1 :]
+    if extent == 0 and index.size and 0 not in before + after:
+        raise IndexError("cannot do a non-empty take from an empty axes.")
+    if 0 in before or (0 in after and mode != "raise"):
+        # Nothing will be read, so NumPy looks at no index.
+        index = UFUNCS["multiply"](index, 0)
+        source = reshape(source, (*before, 1, *after))
     index = _positions(index, source._shape[place], mode)
     result = source[(slice(None),) * place + (index,)]
     if not isinstance(result, ndarray):
@@ -248,8 +255,6 @@ def _positions(index: ndarray, extent: int, mode: str) -> ndarray:
         index = astype(index, np.int64)
     if mode not in ("raise", "wrap", "clip"):
         raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
-    if extent == 0 and index.size:
-        raise IndexError("cannot do a non-empty take from an empty axes.")
     if mode == "raise" or extent == 0:
         return index
     index = astype(index, np.int64, copy=False)

@@ -56,6 +56,7 @@ def test_writes_take_over_memory_that_nobody_else_reads():
     x = np.array(numpy.arange(1000.0))
     np.evaluate(x)
     # The first time, making the plan may leave cycles that hold the old value until they are collected: it is copied then.
+    x[0] = -1.0
     x[10:20] += 0.0
     np.evaluate(x)
     gc.collect()

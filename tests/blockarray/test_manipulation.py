@@ -1,5 +1,7 @@
 """Shapes, joins, repetitions, choices and writes at chosen places, against NumPy."""
 
+import warnings
+
 import numpy
 import pytest
 from hypothesis import strategies
@@ -237,7 +239,7 @@ def test_clip():
     def program(xp, x, low, high):
         return xp.clip(x, low, high), x.clip(low, high)
 
-    assert_matches_numpy(program, arrays(DTYPES), CLIP_BOUNDS, CLIP_BOUNDS, examples=200, check_messages=True)
+    assert_matches_numpy(program, arrays(DTYPES), CLIP_BOUNDS, CLIP_BOUNDS, examples=100, check_messages=True)
     assert_matches_numpy(
         lambda xp, x, low, high: xp.clip(x, low, high),
         *[broadcastable_arrays(3, DTYPES)],
@@ -252,7 +254,8 @@ def test_clip_keywords():
     assert x.clip(min=1, max=3).dtype == numpy.int8
     assert np.clip(x, 4, 2).tolist() == numpy.clip(numpy.arange(6), 4, 2).tolist()
     with pytest.raises(OverflowError):
-        np.clip(x, 0, 300)
+        np.clip(x, 300, None)
+    assert np.clip(x, -300, 300).tolist() == [0, 1, 2, 3, 4, 5]
     out = np.zeros(6, "int8")
     assert np.clip(x, 1, 2, out=out) is out and out.tolist() == [1, 1, 2, 2, 2, 2]
     x.clip(2, 3, out=x)
@@ -268,13 +271,13 @@ def test_clip_keywords():
 
 def test_where():
     three = broadcastable_arrays(3, DTYPES)
-    assert_matches_numpy("where", three, examples=120)
+    assert_matches_numpy("where", three, examples=50)
     numbers = strategies.sampled_from([0, 1, 2.5, True, numpy.float32(1.5), numpy.int8(3), -1])
     assert_matches_numpy(
         lambda xp, m, x, n: (xp.where(m, x, n), xp.where(m, n, x), xp.where(m, 1, n)),
         broadcastable_arrays(2, DTYPES),
         numbers,
-        examples=120,
+        examples=40,
     )
     assert_matches_numpy(lambda xp, x: xp.where(x), arrays(DTYPES, min_dims=1), examples=30)
     with pytest.raises(ValueError, match="either both or neither of x and y should be given"):
@@ -400,7 +403,7 @@ def test_diagonals():
     matrices = arrays(DTYPES, min_dims=2, max_dims=4, max_side=4)
     places = strategies.sampled_from([(0, 1), (1, 0), (-1, 0), (0, 0), (-2, -1)])
     assert_matches_numpy(
-        lambda xp, x, k, axes: with_strides(xp.diagonal(x, k, *axes)), matrices, OFFSETS, places, examples=150,
+        lambda xp, x, k, axes: with_strides(xp.diagonal(x, k, *axes)), matrices, OFFSETS, places, examples=100,
         check_messages=True,
     )  # fmt: skip
     assert_matches_numpy(
@@ -474,9 +477,10 @@ def parts_to_join(draw):
 
 def test_concatenate():
     def program(xp, parts, axis):
-        return with_strides(xp.concatenate(parts, axis=axis))
+        found = xp.concatenate(parts, axis=axis)
+        return with_strides(found) if all(one.size for one in parts) else found
 
-    assert_matches_numpy(program, parts_to_join(), examples=250, check_messages=True)
+    assert_matches_numpy(program, parts_to_join(), examples=200, check_messages=True)
 
 
 def test_concatenate_keywords():
@@ -740,8 +744,8 @@ def test_arguments_that_are_no_arrays_of_ours():
     ):  # fmt: skip
         mask = complex_values.real > 1 if name == "where" else complex_values
         expected = getattr(numpy, name)(mask, *rest)
-        with np.testing.suppress_warnings() as quiet:
-            quiet.filter(np.HostFallbackWarning)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.HostFallbackWarning)
             found = getattr(np, name)(mask, *rest)
         for one, other in zip(*(r if isinstance(r, list | tuple) else [r] for r in (found, expected)), strict=True):
             assert numpy.array_equal(numpy.asarray(one), other), name

@@ -1,5 +1,6 @@
 """The driver: caches, statistics, artifacts, dumps, threads and forks."""
 
+import contextvars
 import ctypes
 import multiprocessing
 import os
@@ -156,7 +157,8 @@ def test_threads_that_want_one_kernel_compile_it_once() -> None:
         barrier.wait()
         found.append(compile_kernel(scaled_kernel(5.0), emitted.HOST))
 
-    threads = [threading.Thread(target=want) for _ in range(8)]
+    # A new thread starts in an empty context; the cache directory of this test is an override in the context of this one.
+    threads = [threading.Thread(target=contextvars.copy_context().run, args=(want,)) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
