@@ -165,6 +165,7 @@ def _run(
         deadline=None,
         database=None,
         report_multiple_bugs=False,
+        print_blob=False,
         phases=[Phase.generate, Phase.target, Phase.shrink],
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.nested_given],
         verbosity=hypothesis.Verbosity.quiet,
