@@ -56,11 +56,15 @@ class Programs(RuleBasedStateMachine):
         self.made.append(pair)
         return pair
 
-    @initialize(target=pairs, shape=strategies.sampled_from(SHAPES), dtype=strategies.sampled_from(["int64", "float32"]))
+    @initialize(
+        target=pairs, shape=strategies.sampled_from(SHAPES), dtype=strategies.sampled_from(["int64", "float32"])
+    )
     def first(self, shape, dtype):
         return self.make(shape, dtype)
 
-    @rule(target=pairs, shape=strategies.sampled_from(SHAPES), dtype=strategies.sampled_from(["int64", "float32", "int8"]))
+    @rule(
+        target=pairs, shape=strategies.sampled_from(SHAPES), dtype=strategies.sampled_from(["int64", "float32", "int8"])
+    )
     def another(self, shape, dtype):
         return self.make(shape, dtype)
 
@@ -74,7 +78,11 @@ class Programs(RuleBasedStateMachine):
         key = fitting(key, theirs.ndim)
         return self.kept(ours[key], theirs[key])
 
-    @rule(target=pairs, pair=pairs, how=strategies.sampled_from(["T", "flip", "ravel", "reshape", "diagonal", "row", "wide"]))
+    @rule(
+        target=pairs,
+        pair=pairs,
+        how=strategies.sampled_from(["T", "flip", "ravel", "reshape", "diagonal", "row", "wide"]),
+    )
     def other_view(self, pair, how):
         found = []
         for xp, x in zip((np, numpy), pair, strict=True):
@@ -102,7 +110,11 @@ class Programs(RuleBasedStateMachine):
             other = (3, 3)
         return self.kept(*(getattr(xp, name)(a, b) for xp, a, b in zip((np, numpy), pair, other, strict=True)))
 
-    @rule(target=pairs, pair=pairs, name=strategies.sampled_from(["sum", "max", "copy", "cumsum", "astype", "where", "roll"]))
+    @rule(
+        target=pairs,
+        pair=pairs,
+        name=strategies.sampled_from(["sum", "max", "copy", "cumsum", "astype", "where", "roll"]),
+    )
     def other_expression(self, pair, name):
         found = []
         for xp, x in zip((np, numpy), pair, strict=True):
