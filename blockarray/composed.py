@@ -374,3 +374,8 @@ def size(a: Any, axis: Any = None) -> int:
     if axis is None:
         return a.size
     return int(np.size(np.broadcast_to(np.empty(()), a.shape), axis))
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype:
+    """The dtype that NumPy's promotion gives to arrays, dtypes and Python scalars together; no value is looked at."""
+    return np.result_type(*(one.dtype if isinstance(one, ndarray) else one for one in arrays_and_dtypes))

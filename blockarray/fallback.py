@@ -159,6 +159,7 @@ def call_numpy(
     shown = name or getattr(function, "__name__", str(function))
     _announce(shown, moved, by_design or not found, on_device)
     copies: dict[int, np.ndarray] = {}
+    given: tuple[Any, ...] = ()
     for target in targets:
         if not target._writeable:
             raise ValueError("assignment destination is read-only")
@@ -176,7 +177,11 @@ def call_numpy(
         return outs
     if isinstance(outs, tuple) and len(outs) == 1 and isinstance(outs[0], ndarray):
         return outs[0]
-    return from_host(result, device)
+    # What was given for `out` comes back as the object that it is, NumPy arrays too.
+    given_back = {id(host): one for host, one in zip(given, listed, strict=True)} if outs is not None else {}
+    if type(result) is tuple:
+        return tuple(given_back[id(one)] if id(one) in given_back else from_host(one, device) for one in result)
+    return given_back[id(result)] if id(result) in given_back else from_host(result, device)
 
 
 def replace_value(array: ndarray, value: np.ndarray) -> None:

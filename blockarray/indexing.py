@@ -1,11 +1,10 @@
-"""Reading and writing through indices, slices and masks.
+"""Reading through indices, slices and masks.
 
 Integers, slices, ellipses and new axes give views of the array's memory. Index arrays and masks give copies: a `Gather` on a view
 whose indexed axes come first, with the axes that the indices make put where NumPy puts them.
 """
 
 import operator
-import weakref
 from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import Any, Final
@@ -14,11 +13,10 @@ import numpy as np
 
 from blockarray.creation import host_nested
 from blockarray.execution.evaluate import evaluate_nodes
-from blockarray.execution.memory import buffer_of, host_copy, host_view
+from blockarray.execution.memory import host_elements
 from blockarray.fallback import call_numpy
-from blockarray.graph.nodes import Constant, Gather, Node, Reduce, Shape, Source, View, row_major_strides
+from blockarray.graph.nodes import Constant, Gather, Node, Reduce, Shape, View, row_major_strides
 from blockarray.ndarray import (
-    Cell,
     Scalar,
     borrowed_value,
     cast,
@@ -28,28 +26,18 @@ from blockarray.ndarray import (
     make_view,
     ndarray,
     read,
-    transferred,
     user_frame,
     view_of,
     wrap,
     wrap_array,
-    write,
 )
 from blockarray.promotion import broadcast
 from blockarray.ufuncs import UFUNCS, where_node
 from codegen import dtypes
-from codegen.dtypes import DType
 from codegen.targets.backend import Backend
 
 _INVALID: Final = "only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices"
 _INVALID_ARRAY: Final = "arrays used as indices must be of integer (or boolean) type"
-
-# Small assignments to a host array whose value exists are done at once: recording them costs more, and every other offset
-# would be another plan.
-_AT_ONCE: Final = 1 << 14
-
-_NUMPY_DTYPE: Final[dict[DType, np.dtype]] = {dtype: dtype.numpy for dtype in dtypes.ALL}
-_PYTHON_NUMBERS: Final = frozenset((int, float, bool))
 
 IndexArray = ndarray | np.ndarray
 
@@ -72,7 +60,7 @@ class _Fancy:
 
 
 @dataclass(slots=True)
-class _Selection:
+class Selection:
     """A parsed key.
 
     Attributes
@@ -144,7 +132,7 @@ def _axes_taken(item: Any) -> int:
     return 1
 
 
-def _parse(array: ndarray, key: Any) -> _Selection:
+def parse(array: ndarray, key: Any) -> Selection:
     """What `key` selects; IndexError in NumPy's words."""
     items: list[Any] = []
     taken = 0
@@ -168,13 +156,13 @@ def _parse(array: ndarray, key: Any) -> _Selection:
         raise IndexError(f"too many indices for array: array is {rank}-dimensional, but {taken} were indexed")
     if not has_ellipsis:
         items.append(Ellipsis)
-    found = _Selection(element_offset(array))
+    found = Selection(element_offset(array))
     found.is_element = only_integers and taken == rank and not has_ellipsis
     _fill(found, array, items, rank - taken, has_arrays)
     return found
 
 
-def _fill(found: _Selection, array: ndarray, items: list[Any], missing: int, has_arrays: bool) -> None:
+def _fill(found: Selection, array: ndarray, items: list[Any], missing: int, has_arrays: bool) -> None:
     """Apply the items one after the other."""
     extents, steps = array._shape, element_strides(array)
     axis = 0
@@ -246,12 +234,12 @@ def getitem(array: ndarray, key: Any) -> Any:
                 view = array._view
                 return _element(array, position if view is None else view[0] + position * view[1][0])
     elif type(key) is tuple and len(key) == len(shape):
-        offset = _element_offset(array, key)
+        offset = place_of_element(array, key)
         if offset is not None:
             return _element(array, offset)
     if isinstance(array, Scalar):
         return _of_scalar(array, key)
-    found = _parse(array, key)
+    found = parse(array, key)
     if found.fancy or found.flags:
         return _gathered(array, found)
     if found.is_element:
@@ -272,7 +260,7 @@ def subview(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...])
     return view
 
 
-def _element_offset(array: ndarray, key: tuple) -> int | None:
+def place_of_element(array: ndarray, key: tuple) -> int | None:
     """Where the element of an integer per axis is; None for other keys and integers out of bounds."""
     view = array._view
     if view is None:
@@ -302,11 +290,12 @@ def _element(array: ndarray, offset: int) -> Any:
     """The element at `offset` of the cell's memory: a NumPy scalar if it exists on the host, else a lazy one."""
     node = array._cell.node
     buffer = node.buffer
-    if buffer is not None and node.device.target.kind == "cpu":
-        row = array._row
-        start = offset * row.itemsize
-        memory: np.ndarray = buffer.memory.array  # type: ignore[attr-defined]  # host memories have it
-        return memory[start : start + row.itemsize].view(_NUMPY_DTYPE[row])[0]
+    if buffer is not None:
+        elements = buffer.elements
+        if elements is not None:
+            return elements[offset]
+        if node.device.target.kind == "cpu":
+            return host_elements(buffer, array._row)[offset]
     element = View(node, offset, (), ())
     element.record(user_frame())
     return wrap(element)
@@ -325,7 +314,7 @@ def _is_integer(item: Any) -> bool:
     return isinstance(item, int | np.integer) and not isinstance(item, bool)
 
 
-def _gathered(array: ndarray, found: _Selection) -> ndarray:
+def _gathered(array: ndarray, found: Selection) -> ndarray:
     """The copy that index arrays, masks and booleans select."""
     node = array._cell.node
     nodes, shape, extents, strides = _index_nodes(found, node.device)
@@ -368,7 +357,7 @@ def _broadcast_indices(shapes: list[Shape]) -> Shape:
         ) from None
 
 
-def _index_nodes(found: _Selection, device: Backend) -> tuple[list[Node], Shape, Shape, tuple[int, ...]]:
+def _index_nodes(found: Selection, device: Backend) -> tuple[list[Node], Shape, Shape, tuple[int, ...]]:
     """Indices inside the axes and not negative, their common shape, and extents and strides of the axes that they index."""
     expanded: list[tuple[IndexArray, int, int, int, bool]] = []
     for one in found.fancy:
@@ -453,227 +442,3 @@ def where_wrapped(index: ndarray, extent: int) -> ndarray:
     """Negative indices counted from the end."""
     negative = UFUNCS["less"](index, 0)
     return wrap_array(where_node(read(negative), read(UFUNCS["add"](index, extent)), read(index)))
-
-
-# --- writing
-
-
-def setitem(array: ndarray, key: Any, value: Any) -> None:
-    """``array[key] = value``."""
-    if isinstance(array, Scalar):
-        Scalar.__setitem__(array, key, value)
-    shape = array._shape
-    offset: int | None = None
-    if type(key) is int and len(shape) == 1:
-        extent = shape[0]
-        position = key + extent if key < 0 else key
-        if 0 <= position < extent:
-            view = array._view
-            offset = position if view is None else view[0] + position * view[1][0]
-    elif type(key) is tuple and len(key) == len(shape):
-        offset = _element_offset(array, key)
-    if offset is not None and (type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)):
-        if array._cell.node.device.target.kind == "cpu":
-            _set_element(array, offset, value)
-            return
-    found = _parse(array, key)
-    _check_writeable(array)
-    if found.fancy or found.flags:
-        _scatter(array, key, found, value)
-        return
-    target = subview(array, found.offset, tuple(found.shape), tuple(found.strides))
-    if found.is_element and _rank(value):
-        # NumPy decides what a sequence is as an element: an error, but for some booleans.
-        holder = np.empty(1, target.dtype)
-        holder[0] = host_nested(value)
-        value = holder[0]
-    assign(target, value)
-
-
-def _rank(value: Any) -> int:
-    if isinstance(value, ndarray | np.ndarray):
-        return value.ndim
-    return int(isinstance(value, list | tuple))
-
-
-def _check_writeable(array: ndarray) -> None:
-    if not array._writeable:
-        raise ValueError("assignment destination is read-only")
-
-
-def _set_element(array: ndarray, offset: int, value: Any) -> None:
-    _check_writeable(array)
-    memory = _exclusive_memory(array._cell)
-    row = array._row
-    start = offset * row.itemsize
-    memory[start : start + row.itemsize].view(_NUMPY_DTYPE[row])[0] = value
-
-
-def _exclusive_memory(cell: Cell) -> np.ndarray:
-    """The bytes of the cell's value on the host, which nothing else can read: the value is copied first if something can."""
-    node = cell.node
-    if node.buffer is None:
-        if isinstance(node, Constant):
-            value = np.asarray(node.value).astype(node.dtype.numpy)
-            cell.node = Source((), node.dtype, node.device, buffer_of(value, node.dtype, node.device))
-            return cell.node.buffer.memory.array  # type: ignore[union-attr]
-        evaluate_nodes(node)
-    buffer = node.buffer
-    assert buffer is not None
-    if not buffer.shared:
-        # Another node takes the value over; if the old one is gone then, nobody else had it.
-        reference = weakref.ref(node)
-        shape, dtype, device = node.shape, node.dtype, node.device
-        cell.node = Source(shape, dtype, device, buffer)
-        del node
-        old = reference()
-        if old is None and not buffer.is_watched:
-            return buffer.memory.array  # type: ignore[attr-defined]  # host memories have it
-        node = cell.node
-    fresh = buffer_of(host_view(buffer, node.dtype, node.shape), node.dtype, node.device)
-    cell.node = Source(node.shape, node.dtype, node.device, fresh)
-    return fresh.memory.array  # type: ignore[attr-defined]
-
-
-def writable_host_view(array: ndarray) -> np.ndarray:
-    """The array's own memory on the host, to be written at once. Nothing recorded before can read it."""
-    _check_writeable(array)
-    memory = _exclusive_memory(array._cell)
-    itemsize = array._row.itemsize
-    if array.size == 0:
-        return np.empty(array._shape, array.dtype)
-    strides = [stride * itemsize for stride in element_strides(array)]
-    return np.ndarray(array._shape, array._row.numpy, memory, element_offset(array) * itemsize, strides)
-
-
-def assign(target: ndarray, value: Any) -> None:
-    """``target[...] = value`` with NumPy's conversion and broadcasting."""
-    if isinstance(value, ndarray):
-        if value._cell is target._cell and value._shape == target._shape and value._view == target._view:
-            return  # `x[key] += y` ends with this
-        node = read(value)
-    else:
-        node = assigned_node(value, target._row, target._cell.node.device)
-    assign_node(target, node)
-
-
-def assign_node(target: ndarray, node: Node) -> None:
-    """``target[...] = node`` with NumPy's conversion and broadcasting."""
-    node = fitted(node, target._shape)
-    if target.size <= _AT_ONCE and _exists_on_host(target._cell.node) and _exists_on_host(node):
-        with np.errstate(all="ignore"):
-            source = np.array(_host_of(node))
-            writable_host_view(target)[...] = source
-        return
-    write(target, cast(transferred(node, target._cell.node.device), target._row))
-
-
-def _exists_on_host(node: Node) -> bool:
-    if type(node) is View:
-        node = node.inputs[0] if node.buffer is None else node
-    return node.is_leaf and node.device.target.kind == "cpu"
-
-
-def _host_of(node: Node) -> np.ndarray:
-    if node.buffer is not None:
-        return host_view(node.buffer, node.dtype, node.shape)
-    if isinstance(node, Constant):
-        return np.asarray(node.value).astype(node.dtype.numpy)
-    assert type(node) is View
-    return borrowed_value(make_view(Cell(node.inputs[0]), node.dtype, node.shape, (node.offset, node.strides), None))
-
-
-def assigned_node(value: Any, dtype: DType, device: Backend) -> Node:
-    """What is assigned to elements of `dtype`, converted as NumPy does: errors for Python numbers that do not fit."""
-    if type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic) or value is None:
-        return assigned_constant(value, dtype, device)
-    if isinstance(value, np.ndarray):
-        converted = value.astype(dtype.numpy, copy=False)
-    else:
-        converted = np.array(host_nested(value), dtype=dtype.numpy)
-    if converted.ndim == 0:
-        return assigned_constant(converted[()], dtype, device)
-    return read(from_numpy(converted, device, "C"))
-
-
-def assigned_constant(value: Any, dtype: DType, device: Backend) -> Constant:
-    """A number as an element of `dtype`, converted as assignment does."""
-    holder = np.empty((), dtype.numpy)
-    holder[()] = value
-    return Constant(float(holder) if dtype.kind == "float" else holder.item(), dtype, device)
-
-
-def fitted(node: Node, shape: Shape) -> Node:
-    """`node` without the leading axes of extent 1 that `shape` does not have; ValueError if it does not broadcast to it."""
-    own = node.shape
-    extra = len(own) - len(shape)
-    if extra > 0 and all(extent == 1 for extent in own[:extra]):
-        own = own[extra:]
-        node = View(node, 0, own, row_major_strides(own))
-    if len(own) > len(shape) or any(
-        extent not in (1, wanted) for extent, wanted in zip(reversed(own), reversed(shape), strict=False)
-    ):
-        raise ValueError(
-            f"could not broadcast input array from shape {_listed(node.shape)} into shape {_listed(shape)}"
-        )
-    return node
-
-
-def _listed(shape: Shape) -> str:
-    return str(shape).replace(" ", "")
-
-
-def _scatter(array: ndarray, key: Any, found: _Selection, value: Any) -> None:
-    """Assignment through index arrays and masks."""
-    if len(found.fancy) == 1 and not found.flags and found.fancy[0].is_mask and _is_single(value):
-        _fill_masked(array, found, value)
-        return
-    if array._cell.node.device.target.kind != "cpu":
-        call_numpy(operator.setitem, (array, key, value), {}, name="assignment through index arrays", changes=(0,))
-        return
-    # NumPy sees the values of all that is ours: copies, since what is written may be what is read.
-    own = tuple(_host_key(one) for one in key) if type(key) is tuple else _host_key(key)
-    given = np.array(borrowed_value(value)) if isinstance(value, ndarray) else host_nested(value)
-    writable_host_view(array)[own] = given
-
-
-def _host_key(item: Any) -> Any:
-    if isinstance(item, ndarray):
-        return np.array(borrowed_value(item))
-    return host_nested(item) if isinstance(item, list | tuple) else item
-
-
-def _is_single(value: Any) -> bool:
-    if isinstance(value, ndarray):
-        return not value._shape
-    return type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)
-
-
-def _fill_masked(array: ndarray, found: _Selection, value: Any) -> None:
-    """One value where a mask is true: a selection between it and the old value, written back whole."""
-    one = found.fancy[0]
-    device = array._cell.node.device
-    row = array._row
-    new = (
-        cast(transferred(read(value), device), row) if isinstance(value, ndarray) else assigned_node(value, row, device)
-    )
-    mask = one.index if isinstance(one.index, ndarray) else from_numpy(one.index, device)
-    # The axes of the mask in front of the others.
-    shape = one.shape + tuple(found.shape)
-    target = subview(array, found.offset, shape, one.strides + tuple(found.strides))
-    own = transferred(read(mask), device)
-    spread = View(own, 0, shape, row_major_strides(own.shape) + (0,) * len(found.shape)) if found.shape else own
-    if 0 in shape:
-        return
-    if array._view is None and not found.shape and shape == array._shape:
-        target = array
-    write(target, where_node(spread, new, read(target)))
-
-
-def host_elements(array: ndarray) -> np.ndarray:
-    """A copy of the value on the host."""
-    evaluate_nodes(array._cell.node)
-    node = array._cell.node
-    if array._view is None and node.buffer is not None:
-        return host_copy(node.buffer, node.dtype, node.shape, node.device)
-    return np.array(borrowed_value(array))

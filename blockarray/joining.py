@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from blockarray.assignment import assign_node
 from blockarray.creation import array, empty
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Shape
-from blockarray.indexing import assign_node
 from blockarray.manipulation import (
     as_array,
     atleast_1d,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from blockarray import composed, indexing, manipulation, products, rearranging, reductions, selection
+from blockarray import assignment, composed, indexing, manipulation, products, rearranging, reductions, selection
 from blockarray.fallback import call_numpy, replace_value
 from blockarray.interop import array_function, array_ufunc, dlpack, dlpack_device
 from blockarray.ndarray import (
@@ -132,7 +132,7 @@ class FlatIterator:
 
 def _fill(self: ndarray, value: Any) -> None:
     """Set every element to `value`."""
-    indexing.setitem(self, ..., value)
+    assignment.setitem(self, ..., value)
 
 
 def _copy(self: ndarray, order: str = "C") -> ndarray:
@@ -230,7 +230,7 @@ def _hosted_method(name: str) -> Callable[..., Any]:
 
 
 def _set_real(self: ndarray, value: Any) -> None:
-    indexing.setitem(self, ..., value)
+    assignment.setitem(self, ..., value)
 
 
 def _set_imag(self: ndarray, value: Any) -> None:
@@ -335,7 +335,7 @@ def install() -> None:
     for name, function in plain.items():
         setattr(ndarray, name, function)
     scalar_setitem = Scalar.__dict__["__setitem__"]
-    ndarray.__setitem__ = indexing.setitem  # type: ignore[method-assign]
+    ndarray.__setitem__ = assignment.setitem  # type: ignore[method-assign]
     Scalar.__setitem__ = scalar_setitem  # type: ignore[method-assign]
     for name in ("conj", "conjugate"):
         setattr(ndarray, name, lambda self: UFUNCS["positive"](self) if self.dtype != np.bool_ else copy_of(self))

@@ -161,6 +161,9 @@ class ndarray:
         """The bytes of the elements."""
         return borrowed_value(self).tobytes(order)  # type: ignore[arg-type]
 
+    def __bytes__(self) -> bytes:
+        return self.tobytes()
+
     def __repr__(self) -> str:
         return repr(borrowed_value(self))
 
@@ -466,14 +469,14 @@ def from_numpy(value: np.ndarray, device: Backend | None = None, order: str = "K
     dtype = dtypes.of(native.dtype)
     if not copy and native.flags.c_contiguous and place.target.kind == "cpu":
         return wrap_array(Source(native.shape, dtype, place, shared_buffer(native, dtype, place)))
-    axes = memory_order(native.strides, native.shape, order)
+    axes = memory_order(tuple(stride // native.itemsize for stride in native.strides), native.shape, order)
     permuted = native if axes is None else native.transpose(axes)
     node = Source(permuted.shape, dtype, place, buffer_of(permuted, dtype, place))
     return _permuted_back(node, axes)
 
 
 def memory_order(strides: tuple[int, ...], shape: Shape, order: str = "K") -> tuple[int, ...] | None:
-    """The axes from the outermost in memory to the innermost, or None for row-major order."""
+    """The axes from the outermost in memory to the innermost, or None for row-major order; strides are in elements."""
     rank = len(shape)
     if order == "C" or rank < 2:
         return None
@@ -489,13 +492,12 @@ def memory_order(strides: tuple[int, ...], shape: Shape, order: str = "K") -> tu
 
 
 def _is_column_major(strides: tuple[int, ...], shape: Shape) -> bool:
-    step: int | None = None
+    """Whether the elements lie in column-major order without gaps, and not in row-major order too."""
+    step = 1
     for stride, extent in zip(strides, shape, strict=True):
-        if extent == 1:
-            continue
-        if step is not None and stride != step:
+        if extent != 1 and stride != step:
             return False
-        step = stride * extent
+        step *= extent
     return tuple(strides) != row_major_strides(shape)
 
 

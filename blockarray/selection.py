@@ -5,10 +5,11 @@ from typing import Any, Final
 
 import numpy as np
 
+from blockarray.assignment import assign_node, assigned_constant, assigned_node
 from blockarray.creation import asanyarray, host_nested, zeros
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant, Node, Shape, View, row_major_strides
-from blockarray.indexing import assign_node, assigned_constant, assigned_node, subview
+from blockarray.indexing import subview
 from blockarray.manipulation import as_array, astype, axis_number, ravel, reshape
 from blockarray.ndarray import (
     Scalar,

@@ -66,10 +66,9 @@ def _switch(text: str) -> bool:
 
 
 def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
+    if not text.isdecimal() or int(text) < 1:
         raise ValueError("expected a number from 1 on")
-    return number
+    return int(text)
 
 
 def _stages(text: str) -> tuple[str, ...]:

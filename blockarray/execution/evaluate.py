@@ -17,6 +17,9 @@ lock = threading.RLock()
 # A value recomputed this often is stored with the next evaluation that needs it.
 _RECOMPUTATIONS = 1
 
+# Written to memory in the time of a launch, some microseconds.
+_SMALL_BYTES = 1 << 16
+
 
 def evaluate_nodes(*nodes: Node) -> None:
     """Compute the value of each node; those that have one are left alone.
@@ -164,13 +167,21 @@ def _is_read_elsewhere(recording: Recording, old: Buffer) -> bool:
 
 
 def _with_kept_values(recording: Recording) -> Recording:
-    """Add the nodes that an earlier evaluation computed without keeping the value: it is stored this time."""
+    """Add nodes that an earlier evaluation computed without keeping the value: they are stored this time.
+
+    Those that new work reads, and small ones, which are stored faster than a kernel is launched that computes them once more. What
+    else those are made of stays inside of the kernel.
+    """
     roots = recording.roots
-    kept = [
-        node
-        for node in recording.nodes
-        if node.recomputed >= _RECOMPUTATIONS and node.depth and node.worth_keeping and node not in roots
-    ]
+    read_by_new_work: set[Node] = set()
+    kept: list[Node] = []
+    for node in reversed(recording.nodes):
+        known = node.recomputed >= _RECOMPUTATIONS
+        if not known or (node in read_by_new_work and not node.worth_keeping):
+            read_by_new_work.update(node.inputs)
+        elif node.depth and node.worth_keeping and (node in read_by_new_work or node.nbytes <= _SMALL_BYTES):
+            kept.append(node)
+    kept = [node for node in reversed(kept) if node not in roots]
     return linearize((*kept, *roots)) if kept else recording
 
 

@@ -43,9 +43,11 @@ class Buffer:
         Windows into the memory that may still be read, by first element and length.
     shared : bool
         Whether something outside the library can see the memory (then it is never written in place by an update of another array).
+    elements : numpy.ndarray or None
+        On the host, once an element was looked at: the memory as a row of elements.
     """
 
-    __slots__ = ("memory", "address", "token", "shared", "windows")
+    __slots__ = ("memory", "address", "token", "shared", "windows", "elements")
 
     def __init__(self, memory: Memory, token: int, shared: bool = False) -> None:
         self.memory = memory
@@ -53,6 +55,7 @@ class Buffer:
         self.token = token
         self.shared = shared
         self.windows: dict[tuple[int, int], weakref.ref[Window]] | None = None
+        self.elements: np.ndarray | None = None
 
     @property
     def is_watched(self) -> bool:
@@ -94,6 +97,16 @@ def host_view(buffer: Buffer, dtype: DType, shape: Shape) -> np.ndarray:
         elements *= extent
     array: np.ndarray = buffer.memory.array  # type: ignore[attr-defined]  # host memories have it
     return array[: elements * dtype.itemsize].view(dtype.numpy).reshape(shape)
+
+
+def host_elements(buffer: Buffer, dtype: DType) -> np.ndarray:
+    """The memory of a buffer on the host as a row of elements, which may go on beyond the last; the same one every time."""
+    elements = buffer.elements
+    if elements is None:
+        array: np.ndarray = buffer.memory.array  # type: ignore[attr-defined]  # host memories have it
+        elements = array[: len(array) // dtype.itemsize * dtype.itemsize].view(dtype.numpy)
+        buffer.elements = elements
+    return elements
 
 
 def host_copy(buffer: Buffer, dtype: DType, shape: Shape, device: Backend) -> np.ndarray:

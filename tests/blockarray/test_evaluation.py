@@ -145,3 +145,35 @@ def test_numbers_of_every_kind_in_one_kernel():
         assert_equal_arrays(np.array(values) * 3 + 2, values * 3 + 2)
     big = numpy.zeros(2, dtype="uint64")
     assert_equal_arrays(np.array(big) + (2**64 - 1), big + (2**64 - 1))
+
+
+def test_a_second_evaluation_stores_what_new_work_reads_and_nothing_else() -> None:
+    x = np.array(numpy.linspace(0, 1, 10_000))
+    wave = np.sin(np.exp(x) * 3) + 1
+    largest, smallest, total = wave.reshape(10, 1000).max(), wave.min(), wave.sum()
+    written = []
+    for value in (largest, smallest, total):
+        before = np.statistics_of_run().bytes_written
+        np.evaluate(value)
+        written.append(np.statistics_of_run().bytes_written - before)
+    assert written[1] == wave.nbytes + 8  # not the exponential, nor the product
+    assert written[0] < wave.nbytes and written[2] == 8
+    expected = numpy.sin(numpy.exp(numpy.linspace(0, 1, 10_000)) * 3) + 1
+    numpy.testing.assert_allclose([largest, smallest, total], [expected.max(), expected.min(), expected.sum()])
+
+
+def test_expressions_of_a_window_keep_their_value_when_it_is_written():
+    # The window is read by what is written to it, and by what outlives the write.
+    for size in (40, 200_000):
+        x = np.array(numpy.arange(size, dtype="float64"))
+        half = size // 2
+        kept, direct = x[:half] * 3, x[:half] * 2
+        x[:half] = direct
+        np.evaluate(x)
+        assert kept[:3].tolist() == [0.0, 3.0, 6.0]
+        assert direct[:3].tolist() == [0.0, 2.0, 4.0]
+        assert x[:3].tolist() == [0.0, 2.0, 4.0] and x[half].item() == half
+        shared = x[:half] + 1
+        x[:half] = shared * 10
+        np.evaluate(x)
+        assert shared[:3].tolist() == [1.0, 3.0, 5.0] and x[:3].tolist() == [10.0, 30.0, 50.0]

@@ -378,3 +378,22 @@ def test_exchange_through_views_of_one_array():
             y[:-1], y[1:] = y[1:], y[:-1]
             y[::2] = y[20:][::-1]
         assert_equal_arrays(ours, theirs)
+
+
+def test_lists_of_views_of_what_is_written():
+    x = np.arange(9).reshape(3, 3) * 1
+    np.evaluate(x)
+    x[:2] = [x[1], x[0]]
+    assert x.tolist() == [[3, 4, 5], [0, 1, 2], [6, 7, 8]]
+    x[0] = [x[2, 0], 300, x[1][1]]
+    assert x[0].tolist() == [6, 300, 1]
+
+
+def test_writes_at_once_copy_what_others_still_read():
+    x = np.array(numpy.arange(6.0))
+    later, window = x * 2, x[2:4] + 0
+    x[2] = 50
+    x[3:] = 7
+    x[[0, 1]] = 9
+    assert later.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0] and window.tolist() == [2.0, 3.0]
+    assert x.tolist() == [9.0, 9.0, 50.0, 7.0, 7.0, 7.0]

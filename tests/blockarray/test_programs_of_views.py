@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings, strategies
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, rule, run_state_machine_as_test
 
 import blockarray as np
-from blockarray import indexing
+from blockarray import assignment
 from blockarray.testing import assert_equal_arrays
 
 SHAPES = [(12,), (4, 3), (3, 2, 4), (40, 30), (70,), (1, 5), (2, 0, 3)]
@@ -159,6 +159,17 @@ class Programs(RuleBasedStateMachine):
             else:
                 x[first] = x[second]
 
+    @rule(target=pairs, pair=pairs, key=KEYS, number=NUMBERS, direct=strategies.booleans())
+    def remember_and_write(self, pair, key, number, direct):
+        """An expression of a window that outlives what is written there, from the expression itself or from something on top of it."""
+        key = fitting(key, pair[1].ndim)
+        found = []
+        for x in pair:
+            found.append(x[key] * 2 + number)
+            if x.flags.writeable:
+                x[key] = found[-1] if direct else found[-1] - 1
+        return self.kept(*found)
+
     @rule(pair=pairs, place=strategies.integers(0, 5), number=NUMBERS)
     def write_element(self, pair, place, number):
         if not pair[1].flags.writeable or not pair[1].size:
@@ -225,7 +236,7 @@ class Programs(RuleBasedStateMachine):
 @pytest.mark.parametrize("at_once", [0, 20, 1 << 14])
 def test_programs(at_once, monkeypatch):
     # Writes to small arrays are done at once, others are recorded: both on arrays of all sizes.
-    monkeypatch.setattr(indexing, "_AT_ONCE", at_once)
+    monkeypatch.setattr(assignment, "_AT_ONCE", at_once)
     with numpy.errstate(all="ignore"):
         run_state_machine_as_test(
             Programs,

@@ -205,3 +205,22 @@ def test_every_node_knows_its_line():
     file, line = y._cell.node.location
     assert file == __file__
     assert "y = x * 2.0" in open(file, encoding="utf-8").read().splitlines()[line - 1]
+
+
+@pytest.mark.filterwarnings("ignore::blockarray.HostFallbackWarning")
+def test_a_numpy_array_given_as_out_is_the_result():
+    x = np.array([1.0, 2.0, 3.0])
+    target = numpy.zeros(3)
+    assert np.add(x, x, out=target) is target and target.tolist() == [2, 4, 6]
+    quotient, rest = numpy.zeros(3), numpy.zeros(3)
+    found = np.divmod(x, 2, out=(quotient, rest))
+    assert found[0] is quotient and found[1] is rest and rest.tolist() == [1, 0, 1]
+    total = numpy.zeros(())
+    assert numpy.sum(x, out=total) is total and total == 6
+
+
+@pytest.mark.filterwarnings("error")
+def test_result_type_looks_at_dtypes_alone():
+    x = np.array([1.0], dtype="float32")
+    assert np.result_type(x, numpy.float64) == numpy.result_type(x, x, "float64") == numpy.float64
+    assert np.result_type(x, 3.0) == np.result_type(x.sum(), 3) == numpy.float32

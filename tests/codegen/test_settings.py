@@ -46,7 +46,7 @@ def test_the_environment_is_read_when_it_changes(monkeypatch: pytest.MonkeyPatch
     ("name", "text", "message"),
     [
         ("BLOCKARRAY_THREADS", "0", "expected a number from 1 on; it means: threads that run host kernels"),
-        ("BLOCKARRAY_THREADS", "many", "BLOCKARRAY_THREADS='many'"),
+        ("BLOCKARRAY_THREADS", "many", "expected a number from 1 on; it means: threads that run host kernels"),
         ("BLOCKARRAY_CACHE", "perhaps", "expected 0 or 1"),
         ("BLOCKARRAY_DUMP", "blocks", "no stage is called 'blocks'; stages: all, block, distributed, llvm"),
     ],

@@ -1,0 +1,244 @@
+"""Writing through indices, slices and masks.
+
+A write puts an `Update` of the memory's node into the cell, or is done at once where the memory exists on the host, nothing else can read it
+and little is written.
+"""
+
+import operator
+import weakref
+from typing import Any, Final
+
+import numpy as np
+
+from blockarray.creation import holds_arrays, host_nested
+from blockarray.execution.evaluate import evaluate_nodes
+from blockarray.execution.memory import buffer_of, host_elements, host_view
+from blockarray.fallback import call_numpy
+from blockarray.graph.nodes import Constant, Node, Shape, Source, View, row_major_strides
+from blockarray.indexing import Selection, parse, place_of_element, subview
+from blockarray.ndarray import (
+    Cell,
+    Scalar,
+    borrowed_value,
+    cast,
+    element_offset,
+    element_strides,
+    from_numpy,
+    ndarray,
+    read,
+    transferred,
+    write,
+)
+from blockarray.ufuncs import where_node
+from codegen.dtypes import DType
+from codegen.targets.backend import Backend
+
+# Small assignments to a host array whose value exists are done at once: recording them costs more, and every other offset
+# would be another plan.
+_AT_ONCE: Final = 1 << 14
+
+_PYTHON_NUMBERS: Final = frozenset((int, float, bool))
+
+
+def setitem(array: ndarray, key: Any, value: Any) -> None:
+    """``array[key] = value``."""
+    if isinstance(array, Scalar):
+        Scalar.__setitem__(array, key, value)
+    shape = array._shape
+    offset: int | None = None
+    if type(key) is int and len(shape) == 1:
+        extent = shape[0]
+        position = key + extent if key < 0 else key
+        if 0 <= position < extent:
+            view = array._view
+            offset = position if view is None else view[0] + position * view[1][0]
+    elif type(key) is tuple and len(key) == len(shape):
+        offset = place_of_element(array, key)
+    if offset is not None and (type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)):
+        if array._cell.node.device.target.kind == "cpu":
+            _set_element(array, offset, value)
+            return
+    found = parse(array, key)
+    _check_writeable(array)
+    if found.fancy or found.flags:
+        _scatter(array, key, found, value)
+        return
+    target = subview(array, found.offset, tuple(found.shape), tuple(found.strides))
+    if found.is_element and _rank(value):
+        # NumPy decides what a sequence is as an element: an error, but for some booleans.
+        holder = np.empty(1, target.dtype)
+        holder[0] = host_nested(value)
+        value = holder[0]
+    assign(target, value)
+
+
+def _rank(value: Any) -> int:
+    if isinstance(value, ndarray | np.ndarray):
+        return value.ndim
+    return int(isinstance(value, list | tuple))
+
+
+def _check_writeable(array: ndarray) -> None:
+    if not array._writeable:
+        raise ValueError("assignment destination is read-only")
+
+
+def _set_element(array: ndarray, offset: int, value: Any) -> None:
+    _check_writeable(array)
+    _exclusive_elements(array._cell)[offset] = value
+
+
+def _exclusive_elements(cell: Cell) -> np.ndarray:
+    """The cell's value on the host as a row of elements that nothing else can read: it is copied first if something can."""
+    node = cell.node
+    if node.buffer is None:
+        if isinstance(node, Constant):
+            value = np.asarray(node.value).astype(node.dtype.numpy)
+            buffer = buffer_of(value, node.dtype, node.device)
+            cell.node = Source((), node.dtype, node.device, buffer)
+            return host_elements(buffer, node.dtype)
+        evaluate_nodes(node)
+    buffer, dtype = node.buffer, node.dtype  # type: ignore[assignment]  # it has one now
+    if not buffer.shared:
+        # Another node takes the value over; if the old one is gone then, nobody else had it.
+        reference = weakref.ref(node)
+        cell.node = Source(node.shape, dtype, node.device, buffer)
+        del node
+        if reference() is None and not buffer.is_watched:
+            return host_elements(buffer, dtype)
+        node = cell.node
+    fresh = buffer_of(host_view(buffer, dtype, node.shape), dtype, node.device)
+    cell.node = Source(node.shape, dtype, node.device, fresh)
+    return host_elements(fresh, dtype)
+
+
+def writable_host_view(array: ndarray) -> np.ndarray:
+    """The array's own memory on the host, to be written at once. Nothing recorded before can read it."""
+    _check_writeable(array)
+    if array.size == 0:
+        return np.empty(array._shape, array.dtype)
+    elements = _exclusive_elements(array._cell)
+    itemsize = array._row.itemsize
+    strides = [stride * itemsize for stride in element_strides(array)]
+    return np.ndarray(array._shape, array._row.numpy, elements, element_offset(array) * itemsize, strides)
+
+
+def assign(target: ndarray, value: Any) -> None:
+    """``target[...] = value`` with NumPy's conversion and broadcasting."""
+    if isinstance(value, ndarray):
+        if value._cell is target._cell and value._shape == target._shape and value._view == target._view:
+            return  # `x[key] += y` ends with this
+        exists = value.size <= _AT_ONCE and _exists_on_host(value._cell.node)
+    else:
+        exists = not isinstance(value, np.ndarray) or value.size <= _AT_ONCE
+    if exists and target.size <= _AT_ONCE and _exists_on_host(target._cell.node):
+        # A copy, since what is written may be what is read.
+        host = value
+        if isinstance(value, ndarray):
+            host = np.array(borrowed_value(value))
+        elif isinstance(value, list | tuple) and holds_arrays(value):
+            host = np.array(host_nested(value), dtype=target.dtype)
+        with np.errstate(all="ignore"):
+            writable_host_view(target)[...] = host
+        return
+    device = target._cell.node.device
+    assign_node(target, read(value) if isinstance(value, ndarray) else assigned_node(value, target._row, device))
+
+
+def assign_node(target: ndarray, node: Node) -> None:
+    """``target[...] = node`` with NumPy's conversion and broadcasting."""
+    node = fitted(node, target._shape)
+    write(target, cast(transferred(node, target._cell.node.device), target._row))
+
+
+def _exists_on_host(node: Node) -> bool:
+    if type(node) is View:
+        node = node.inputs[0] if node.buffer is None else node
+    return node.is_leaf and node.device.target.kind == "cpu"
+
+
+def assigned_node(value: Any, dtype: DType, device: Backend) -> Node:
+    """What is assigned to elements of `dtype`, converted as NumPy does: errors for Python numbers that do not fit."""
+    if type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic) or value is None:
+        return assigned_constant(value, dtype, device)
+    if isinstance(value, np.ndarray):
+        converted = value.astype(dtype.numpy, copy=False)
+    else:
+        converted = np.array(host_nested(value), dtype=dtype.numpy)
+    if converted.ndim == 0:
+        return assigned_constant(converted[()], dtype, device)
+    return read(from_numpy(converted, device, "C"))
+
+
+def assigned_constant(value: Any, dtype: DType, device: Backend) -> Constant:
+    """A number as an element of `dtype`, converted as assignment does."""
+    holder = np.empty((), dtype.numpy)
+    holder[()] = value
+    return Constant(float(holder) if dtype.kind == "float" else holder.item(), dtype, device)
+
+
+def fitted(node: Node, shape: Shape) -> Node:
+    """`node` without the leading axes of extent 1 that `shape` does not have; ValueError if it does not broadcast to it."""
+    own = node.shape
+    extra = len(own) - len(shape)
+    if extra > 0 and all(extent == 1 for extent in own[:extra]):
+        own = own[extra:]
+        node = View(node, 0, own, row_major_strides(own))
+    if len(own) > len(shape) or any(
+        extent not in (1, wanted) for extent, wanted in zip(reversed(own), reversed(shape), strict=False)
+    ):
+        raise ValueError(
+            f"could not broadcast input array from shape {_listed(node.shape)} into shape {_listed(shape)}"
+        )
+    return node
+
+
+def _listed(shape: Shape) -> str:
+    return str(shape).replace(" ", "")
+
+
+def _scatter(array: ndarray, key: Any, found: Selection, value: Any) -> None:
+    """Assignment through index arrays and masks."""
+    if len(found.fancy) == 1 and not found.flags and found.fancy[0].is_mask and _is_single(value):
+        _fill_masked(array, found, value)
+        return
+    if array._cell.node.device.target.kind != "cpu":
+        call_numpy(operator.setitem, (array, key, value), {}, name="assignment through index arrays", changes=(0,))
+        return
+    # NumPy sees the values of all that is ours: copies, since what is written may be what is read.
+    own = tuple(_host_key(one) for one in key) if type(key) is tuple else _host_key(key)
+    given = np.array(borrowed_value(value)) if isinstance(value, ndarray) else host_nested(value)
+    writable_host_view(array)[own] = given
+
+
+def _host_key(item: Any) -> Any:
+    if isinstance(item, ndarray):
+        return np.array(borrowed_value(item))
+    return host_nested(item) if isinstance(item, list | tuple) else item
+
+
+def _is_single(value: Any) -> bool:
+    if isinstance(value, ndarray):
+        return not value._shape
+    return type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)
+
+
+def _fill_masked(array: ndarray, found: Selection, value: Any) -> None:
+    """One value where a mask is true: a selection between it and the old value, written back whole."""
+    one = found.fancy[0]
+    device = array._cell.node.device
+    row = array._row
+    new = (
+        cast(transferred(read(value), device), row) if isinstance(value, ndarray) else assigned_node(value, row, device)
+    )
+    mask = one.index if isinstance(one.index, ndarray) else from_numpy(one.index, device)
+    # The axes of the mask in front of the others.
+    shape = one.shape + tuple(found.shape)
+    target = subview(array, found.offset, shape, one.strides + tuple(found.strides))
+    own = transferred(read(mask), device)
+    spread = View(own, 0, shape, row_major_strides(own.shape) + (0,) * len(found.shape)) if found.shape else own
+    if 0 in shape:
+        return
+    if array._view is None and not found.shape and shape == array._shape:
+        target = array
+    write(target, where_node(spread, new, read(target)))
