@@ -108,7 +108,7 @@ def threaded(request):
 def bound(device: CpuBackend, code: bytes, size: int):
     counts = np.zeros(size, np.int64)
     slots = np.array([counts.ctypes.data], np.int64)
-    launcher = device.load(device.link(code, "count"), "count", kernel_called("count"))
+    launcher = device.load(device.link(code, "count"), "count", lambda: kernel_called("count"))
     return counts, slots, launcher.bind(slots.ctypes.data)
 
 
@@ -307,7 +307,7 @@ def test_each_program_runs_once(threaded, count_code, programs, parallel):
 def test_launch_without_binding(host, count_code):
     counts = np.zeros(4, np.int64)
     slots = np.array([counts.ctypes.data], np.int64)
-    host.load(count_code, "count", kernel_called("count")).launch(slots.ctypes.data, 3)
+    host.load(count_code, "count", lambda: kernel_called("count")).launch(slots.ctypes.data, 3)
     assert counts.tolist() == [1, 1, 1, 0]
 
 
@@ -324,7 +324,7 @@ def test_slots_may_change_between_calls(host, count_code):
 def test_code_may_use_its_constants_and_the_c_library(host):
     out = np.zeros(4, np.int64)
     slots = np.array([out.ctypes.data], np.int64)
-    launcher = host.load(object_code(FILL, host.target), "fill", kernel_called("fill"))
+    launcher = host.load(object_code(FILL, host.target), "fill", lambda: kernel_called("fill"))
     launcher.launch(slots.ctypes.data, 1)
     assert out.tolist() == [0x0707070707070707] * 3 + [10]
 
@@ -333,7 +333,7 @@ def test_bound_launch_keeps_the_code(host, count_code):
     counts, _slots, run = bound(host, count_code, 10)  # the launcher itself is gone
     gc.collect()
     for _ in range(20):
-        host.load(count_code, "count", kernel_called("count"))
+        host.load(count_code, "count", lambda: kernel_called("count"))
     gc.collect()
     run(10)
     assert counts.sum() == 10
@@ -341,12 +341,12 @@ def test_bound_launch_keeps_the_code(host, count_code):
 
 def test_damaged_code_is_refused(host):
     with pytest.raises(InternalCompilerError, match="load count: the linker refused 4 bytes of object code"):
-        host.load(b"junk", "count", kernel_called("count"))
+        host.load(b"junk", "count", lambda: kernel_called("count"))
 
 
 def test_missing_entry_point_is_refused(host, count_code):
     with pytest.raises(InternalCompilerError, match="load other: the linker refused"):
-        host.load(count_code, "other", kernel_called("other"))
+        host.load(count_code, "other", lambda: kernel_called("other"))
 
 
 def test_many_threads_launch_at_once(threaded, count_code):
@@ -397,7 +397,7 @@ def test_few_long_programs(threaded, programs):
     code = object_code(SLOW, host_target())
     counts = np.zeros(programs, np.int64)
     slots = np.array([counts.ctypes.data], np.int64)
-    threaded.load(code, "slow", kernel_called("slow")).launch(slots.ctypes.data, programs)
+    threaded.load(code, "slow", lambda: kernel_called("slow")).launch(slots.ctypes.data, programs)
     assert (counts == 1).all()
 
 
@@ -432,7 +432,7 @@ def test_child_made_by_fork(count_code):
 
     def keep_busy() -> None:
         while not stop.is_set():
-            device.load(count_code, "count", kernel_called("count"))
+            device.load(count_code, "count", lambda: kernel_called("count"))
             device.allocate(5000)
 
     busy = threading.Thread(target=keep_busy)

@@ -1,6 +1,7 @@
 """The host as a backend."""
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 
@@ -75,7 +76,7 @@ class CpuBackend(Backend):
         """Object code is loaded as it is."""
         return code
 
-    def load(self, binary: bytes, name: str, kernel: Kernel) -> HostLauncher:
+    def load(self, binary: bytes, name: str, kernel: Callable[[], Kernel]) -> HostLauncher:
         """Map an object file into this process."""
         return HostLauncher(self._loader.load(binary, name), name, self._pool)
 
