@@ -19,6 +19,11 @@ class Value:
     name: str = ""
 
     @property
+    def is_block(self) -> bool:
+        """Whether it is a block, not a buffer."""
+        return isinstance(self.type, BlockType)
+
+    @property
     def block(self) -> BlockType:
         """The type, which must be a block's."""
         if not isinstance(self.type, BlockType):

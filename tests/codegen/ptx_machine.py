@@ -10,10 +10,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from ptx_tensor import TENSOR_INSTRUCTIONS
 
 Lanes = np.ndarray
 WARP = 32
 MOST_STEPS = 200_000
+MOST_DYNAMIC_BYTES = 100 << 10
 
 _INSTRUCTION = re.compile(r"^(?:@(!?)(%\w+)\s+)?([a-z]\w*(?:\.\w+)*)\s*(.*?);$")
 _TYPES = {
@@ -80,6 +82,10 @@ def parse(text: str) -> Program:
         start = -(-program.shared_bytes // int(alignment)) * int(alignment)
         program.shared[name] = start
         program.shared_bytes = start + int(size)
+    for alignment, name in re.findall(r"\.extern \.shared \.align (\d+) \.b8 (\w+)\[\]", text):
+        start = -(-program.shared_bytes // int(alignment)) * int(alignment)
+        program.shared[name] = start
+        program.shared_bytes = start + MOST_DYNAMIC_BYTES
     for header, body in re.findall(r"^(\.visible \.entry|\.func)(.*?)^\}$", text, re.MULTILINE | re.DOTALL):
         _add_function(program, header, body)
     return program
@@ -263,6 +269,8 @@ class Machine:
             self._global.barrier()
         elif name in ("ld", "st"):
             self._access(instruction, lanes)
+        elif name in TENSOR_INSTRUCTIONS:
+            TENSOR_INSTRUCTIONS[name](self, instruction, lanes)
         elif name == "shfl":
             self._shuffle(instruction, lanes)
         else:

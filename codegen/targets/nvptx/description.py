@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from codegen.errors import TargetError
 from codegen.target import Target
+from codegen.targets.nvptx.matmul_instructions import instructions_of
 
 TRIPLE = "nvptx64-nvidia-cuda"
 WARP_LANES = 32
@@ -106,4 +107,5 @@ def _target(generation: Generation) -> Target:
         functions=functions,
         cores=generation.multiprocessors,
         cache_bytes=generation.cache_bytes,
+        matmul_instructions=instructions_of(generation.cpu, generation.capability),
     )

@@ -6,6 +6,7 @@ from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import BufferParameter, IndexParameter, Kernel, Parameter, ScalarParameter
+from codegen.ir.operations import DotLoop, Store
 from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.entry import (
@@ -22,7 +23,18 @@ from codegen.llvm.index import Index
 from codegen.target import Target
 from codegen.targets.nvptx import lanes
 from codegen.targets.nvptx.access import load_elements, store_elements
+from codegen.targets.nvptx.launch_plan import MAP_SIZE, LaunchPlan, launch_plan
+from codegen.targets.nvptx.ring_products import (
+    RingState,
+    close_ring,
+    consumers_barrier,
+    emit_ring_product,
+    map_parameter,
+    open_ring,
+    store_through_shared,
+)
 from codegen.targets.nvptx.shared import SharedMemory
+from codegen.targets.nvptx.warp_products import emit_warp_product
 
 _ACCESS_BYTES = 16
 
@@ -31,8 +43,10 @@ _ACCESS_BYTES = 16
 class _Entry:
     """What one emission keeps: shared memory so far, and where a superfluous program leaves."""
 
+    plan: LaunchPlan
     shared: SharedMemory = field(default_factory=SharedMemory)
     leave: str = ""
+    ring: RingState | None = None
 
 
 class NvptxEmission(Emission):
@@ -55,21 +69,30 @@ class NvptxEmission(Emission):
         declared: list[str] = []
         for parameter in kernel.parameters:
             declared += _declarations(parameter, len(declared))
-        lane_count = kernel.layout.lane_count
-        if lane_count > context.target.max_lanes_per_program:
+        plan = launch_plan(kernel, context.target)
+        context.threads = plan.threads
+        if plan.threads > context.target.max_lanes_per_program:
             raise InternalCompilerError(
-                f"layout: {lane_count} lanes in a program, but {context.target.cpu} has at most "
+                f"layout: {plan.threads} lanes in a program, but {context.target.cpu} has at most "
                 f"{context.target.max_lanes_per_program}"
             )
+        alone = ""
+        if plan.ring is not None:
+            maps = range(len(plan.ring.maps))
+            declared += [f'ptr byval([{MAP_SIZE} x i8]) align 64 "nvvm.grid_constant" {map_parameter(n)}' for n in maps]
+            alone = ' "nvvm.minctasm"="1"'
         context.open_function(
-            f'define ptx_kernel void @{kernel.name}({", ".join(declared)}) #0 "nvvm.maxntid"="{lane_count}"'
+            f'define ptx_kernel void @{kernel.name}({", ".join(declared)}) #0 "nvvm.maxntid"="{plan.threads}"{alone}'
         )
-        entry = _Entry()
+        entry = _Entry(plan)
         context.entry = entry
         context.order.barrier = lambda: self.barrier(context)
         self._define_parameters(context)
         writer = context.writer
         counts = [programs_along(context, axis) for axis in kernel.grid]
+        if plan.ring is not None:
+            entry.ring = open_ring(context, plan.ring, counts)
+            return
         program = _linear_program(context)
         total = all_programs(context, counts)
         body, entry.leave = writer.new_label("program"), writer.new_label("finished")
@@ -80,9 +103,12 @@ class NvptxEmission(Emission):
     def finish(self, context: EmissionContext) -> None:
         """Return, and declare the shared memory that was used."""
         writer, entry = context.writer, _entry(context)
-        writer.jump(entry.leave)
-        writer.start(entry.leave)
-        writer.line("ret void")
+        if entry.ring is not None:
+            close_ring(context, entry.ring)
+        else:
+            writer.jump(entry.leave)
+            writer.start(entry.leave)
+            writer.line("ret void")
         context.module.add_function(writer.text())
         entry.shared.declare(context)
 
@@ -153,6 +179,28 @@ class NvptxEmission(Emission):
         """The elements of one lane."""
         store_elements(context, access, registers, owner)
 
+    def multiply_windows(self, context: EmissionContext, product: DotLoop) -> None:
+        """By the tensor cores: warps that copy for themselves, or groups that are fed by the copy engine."""
+        ring = _entry(context).ring
+        if ring is None:
+            emit_warp_product(context, product)
+        else:
+            emit_ring_product(context, ring, product)
+
+    def store_tile(self, context: EmissionContext, operation: Store) -> bool:
+        """A whole tile of 2-byte elements goes through the copy engine where a tensor map can state its buffer."""
+        ring = _entry(context).ring
+        if ring is None or operation not in ring.ring.stores:
+            return False
+        map_ = ring.ring.stores[operation]
+        number = ring.ring.maps.index(map_)
+        _, *offsets, value = operation.operands
+        buffer = context.memory(operation.operands[0])
+        context.order.before_write(buffer, operation)
+        places = [context.writer.value(f"trunc i64 {context.scalar(offsets[axis])} to i32") for axis in map_.axes]
+        store_through_shared(context, ring, number, context.fragment(value).force(), places)
+        return True
+
     def allocate(self, context: EmissionContext, dtype: DType, count: int) -> tuple[str, str]:
         """An array in shared memory."""
         return _entry(context).shared.allocate(context, spelling.memory_type(dtype), count, dtype.itemsize), (
@@ -172,7 +220,10 @@ class NvptxEmission(Emission):
         return lanes.scan_lanes(context, _entry(context).shared, axis, partials, combine)
 
     def barrier(self, context: EmissionContext) -> None:
-        """A barrier of the thread block."""
+        """A barrier of the thread block, or of those of its lanes that hold blocks."""
+        if _entry(context).ring is not None:
+            consumers_barrier(context)
+            return
         context.module.declare("@llvm.nvvm.barrier0", "void @llvm.nvvm.barrier0()")
         context.writer.line("call void @llvm.nvvm.barrier0()")
 

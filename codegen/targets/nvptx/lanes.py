@@ -19,7 +19,7 @@ def special_register(context: EmissionContext, name: str) -> str:
     full = f"@llvm.nvvm.read.ptx.sreg.{name}"
     context.module.declare(full, f"i32 {full}()")
     if name == "tid.x":
-        return context.once(f"call range(i32 0, {context.kernel.layout.lane_count}) i32 {full}()")
+        return context.once(f"call range(i32 0, {context.threads}) i32 {full}()")
     return context.once(f"call i32 {full}()")
 
 

@@ -2,10 +2,13 @@
 
 import ctypes
 import weakref
+from collections.abc import Sequence
 
 from codegen.errors import TargetError
 from codegen.targets.backend import BoundLaunch, Launcher
 from codegen.targets.nvptx.device import Device
+from codegen.targets.nvptx.launch_plan import LaunchPlan
+from codegen.targets.nvptx.tensor_maps import LaunchMaps, MapSlots
 
 GRID_X = 2**31 - 1
 GRID_Y = 65535
@@ -52,7 +55,11 @@ class DeviceLauncher(Launcher):
         Handle of the entry point (``CUfunction``).
     name : str
         Of the kernel, for messages.
-    lane_count, slot_count : int
+    slot_count : int
+    plan : LaunchPlan
+        Threads and shared memory.
+    maps : sequence of MapSlots
+        Tensor maps, which follow the slots among the arguments.
     """
 
     def __init__(
@@ -61,14 +68,25 @@ class DeviceLauncher(Launcher):
         module: object,
         function: object,
         name: str,
-        lane_count: int,
         slot_count: int,
+        plan: LaunchPlan,
+        maps: Sequence[MapSlots] = (),
     ) -> None:
         self._device = device
         self._function = function
         self._name = name
-        self._lane_count = lane_count
         self._slot_count = slot_count
+        self._plan = plan
+        self._maps = maps
+        if plan.dynamic_shared_bytes:
+            attribute = device.driver.bindings.CUfunction_attribute
+            device.call(
+                f"ask for shared memory for {name}",
+                "cuFuncSetAttribute",
+                function,
+                attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                plan.dynamic_shared_bytes,
+            )
         # Not at exit: the driver may be gone by then, and everything with it.
         weakref.finalize(self, device.unload, module).atexit = False
 
@@ -79,7 +97,10 @@ class DeviceLauncher(Launcher):
 
     def bind(self, slots_address: int) -> BoundLaunch:
         """Prepare launches with the slots at `slots_address`; see `Launcher.bind`."""
-        driver, device, function, lanes = self._device.driver, self._device, self._function, self._lane_count
+        if self._plan.ring is not None:
+            return self._bind_ring(slots_address)
+        driver, device, function, lanes = self._device.driver, self._device, self._function, self._plan.threads
+        shared = self._plan.dynamic_shared_bytes
         # Called without `Driver.call`, with all handles as cuda-python's own objects: 0.35 microseconds on top of the
         # driver's work, where ctypes takes 1 (benchmarks/launch_overhead.py shows both).
         launch, success = driver.bindings.cuLaunchKernel, driver.bindings.CUresult.CUDA_SUCCESS
@@ -96,16 +117,49 @@ class DeviceLauncher(Launcher):
                 return
             if driver.forked:
                 driver.require_unforked(f"launch {self._name}")
-            code = launch(function, columns, rows, 1, lanes, 1, 1, 0, stream, address, 0)[0]
+            code = launch(function, columns, rows, 1, lanes, 1, 1, shared, stream, address, 0)[0]
             if code == success:
                 return
             if int(code) in _OTHER_CONTEXT:
                 device.activate()
-                code = launch(function, columns, rows, 1, lanes, 1, 1, 0, stream, address, 0)[0]
+                code = launch(function, columns, rows, 1, lanes, 1, 1, shared, stream, address, 0)[0]
             if code != success:
                 raise driver.error(f"launch {self._name} on {device.name}, {programs} programs", int(code))
 
         # The driver reads the array at each launch: it must live as long as the function. So must the module, which
         # `self` keeps.
         run.pointers = pointers  # type: ignore[attr-defined]
+        return run
+
+    def _bind_ring(self, slots_address: int) -> BoundLaunch:
+        """Launches of thread blocks that stay: one for each multiprocessor, or as many as there are tiles."""
+        device, driver = self._device, self._device.driver
+        launch, success = driver.bindings.cuLaunchKernel, driver.bindings.CUresult.CUDA_SUCCESS
+        stream = driver.bindings.CUstream(device.stream)
+        maps = LaunchMaps(device, slots_address, self._maps, self._name)
+        pointers = parameter_pointers(slots_address, self._slot_count + len(self._maps))
+        address, first_map = ctypes.addressof(pointers), self._slot_count
+        threads, shared, blocks = self._plan.threads, self._plan.dynamic_shared_bytes, device.target.cores
+        function = self._function
+
+        def run(programs: int, parallel: bool = True) -> None:
+            if programs <= 0:
+                return
+            if programs > GRID_X:
+                raise TargetError(
+                    f"launch {self._name}: {programs} tiles were asked for, expected at most {GRID_X}; multiply fewer "
+                    "matrices at a time"
+                )
+            driver.require_unforked(f"launch {self._name}")
+            for position, place in enumerate(maps.addresses()):
+                pointers[first_map + position] = place
+            grid = min(programs, blocks)
+            code = launch(function, grid, 1, 1, threads, 1, 1, shared, stream, address, 0)[0]
+            if int(code) in _OTHER_CONTEXT:
+                device.activate()
+                code = launch(function, grid, 1, 1, threads, 1, 1, shared, stream, address, 0)[0]
+            if code != success:
+                raise driver.error(f"launch {self._name} on {device.name}, {programs} programs", int(code))
+
+        run.kept = (pointers, self)  # type: ignore[attr-defined]
         return run
