@@ -7,7 +7,7 @@ Products on the host go to NumPy's BLAS where that has the dtype (see `execution
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import gcd, prod
+from math import prod
 
 from blockarray.fusion.lower_parameters import (
     BUFFER_ALIGNMENT,
@@ -17,15 +17,15 @@ from blockarray.fusion.lower_parameters import (
     index_parameter,
 )
 from blockarray.fusion.plan import Product
+from blockarray.fusion.products import View, buffer_type_of, friendly_view, schedule_of, total_dtype
 from codegen import dtypes
 from codegen.compiler import compile_kernel
 from codegen.dtypes import DType
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import BufferParameter, GridAxis, IndexParameter, Kernel, Parameter, Value
 from codegen.ir.layout import Layout
-from codegen.ir.products import OperandFacts, operand_facts
 from codegen.ir.types import BufferType
-from codegen.schedules.matmul import MatmulProblem, MatmulSchedule, choose_matmul
+from codegen.schedules.matmul import MatmulSchedule
 from codegen.target import Target
 from codegen.targets.backend import Backend, Memory
 
@@ -40,10 +40,6 @@ _SLICE = 16
 # The kernel that adds parts of a sum together: lanes, and neighbours that each holds.
 _SUM_LANES = 128
 _SUM_RUN = 4
-# What rows of an operand with a single row are apart, so that a tensor map can state it: any multiple of 16 bytes does.
-_FRIENDLY_STRIDE = 8
-
-View = tuple[int, tuple[int, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -84,10 +80,10 @@ class DeviceProduct:
 
     __slots__ = ("product", "constants", "schedule", "_device", "_kernels", "_parts_bytes")
 
-    def __init__(self, product: Product, device: Backend) -> None:
+    def __init__(self, product: Product, device: Backend, schedule: MatmulSchedule | None = None) -> None:
         self.product = product
         self.constants = ()
-        self.schedule = schedule_of(product, device.target)
+        self.schedule = schedule or schedule_of(product, device.target)
         self._device = device
         self._kernels = [
             _Bound(one, device) for one in lower_product(product, device.target, self.schedule) if one.programs
@@ -111,57 +107,6 @@ PARTS = -1
 def bind_device_product(product: Product, device: Backend) -> DeviceProduct:
     """The product as a step that can be run on `device`."""
     return DeviceProduct(product, device)
-
-
-def schedule_of(product: Product, target: Target) -> MatmulSchedule:
-    """The tiles of a product on a target, and why."""
-    (*batch, m, n) = product.shape
-    k = product.a_view[1][-1]
-    rank = len(product.shape)
-
-    def facts(view: View, inner_axis: int, outer_axis: int) -> OperandFacts:
-        return operand_facts(_buffer_type(product.dtype, _friendly(view), ("",) * rank), inner_axis, outer_axis)
-
-    a, b = facts(product.a_view, rank - 1, rank - 2), facts(product.b_view, rank - 2, rank - 1)
-    return choose_matmul(MatmulProblem(prod(batch), m, n, k, a, b, _total_dtype(product.dtype)), target)
-
-
-def _friendly(view: View) -> View:
-    """The view with strides along axes of a single element that change nothing and suit tensor maps.
-
-    Batch axes repeat their element; of a matrix with a single row (or column) neighbours lie side by side along the other axis.
-    """
-    offset, shape, strides = view
-    changed = [0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)]
-    for axis, other in ((-1, -2), (-2, -1)):
-        if shape[axis] != 1:
-            continue
-        if strides[other] == 1 or shape[other] == 1:
-            changed[axis] = _FRIENDLY_STRIDE * -(-shape[other] // _FRIENDLY_STRIDE)
-            changed[other] = 1
-        else:
-            changed[axis] = 1
-        break
-    return offset, shape, tuple(changed)
-
-
-def _buffer_type(dtype: DType, view: View, extents: tuple[str | int, ...]) -> BufferType:
-    offset, _, strides = view
-    known = tuple(stride if stride in (0, 1) else None for stride in strides)
-    return BufferType(dtype, extents, known, _alignment(dtype, offset, strides))
-
-
-def _alignment(dtype: DType, offset: int, strides: tuple[int, ...]) -> int:
-    """Bytes that divide the pointer and every stride but one of 1; no more than an element where one goes backwards.
-
-    Copies of several elements count on rows that go forwards.
-    """
-    if min(strides) < 0:
-        return dtype.itemsize
-    outer = list(strides)
-    if 1 in outer[-2:]:
-        outer.remove(1)
-    return max(dtype.itemsize, gcd(BUFFER_ALIGNMENT, offset * dtype.itemsize, *(one * dtype.itemsize for one in outer)))
 
 
 def _swapped(view: View) -> View:
@@ -209,17 +154,17 @@ def _lower(
     arguments: list[Argument] = [SlotNumber(extent) for extent in extents.values()]
 
     def declare(name: str, of: DType, value: int, view: View, axes: tuple[str, ...]) -> Value:
-        type_ = _buffer_type(of, view, axes)
+        type_ = buffer_type_of(of, view, axes)
         parameter = BufferParameter(name, type_, name == "target")
         parameters.append(parameter)
         arguments.append(SlotPointer(value, view[0] * of.itemsize))
         arguments.extend(SlotNumber(step) for step, seen in zip(view[2], type_.strides, strict=True) if seen is None)
         return parameter.value
 
-    left = declare("a", dtype, a[0], _friendly(a[1]), (*names, "m", "k"))
-    right = declare("b", dtype, b[0], _friendly(b[1]), (*names, "k", "n"))
+    left = declare("a", dtype, a[0], friendly_view(a[1]), (*names, "m", "k"))
+    right = declare("b", dtype, b[0], friendly_view(b[1]), (*names, "k", "n"))
     counted = ("parts",) if in_parts else ()
-    target = declare("target", result_dtype, result[0], _friendly(result[1]), (*counted, *names, "m", "n"))
+    target = declare("target", result_dtype, result[0], friendly_view(result[1]), (*counted, *names, "m", "n"))
     builder = Builder()
     first = len(counted)
     places = tuple(builder.program_index(first + axis) for axis in range(len(batch)))
@@ -247,7 +192,7 @@ def _lower(
         arguments.append(SlotNumber(-(-k // (schedule.parts * tile_k)) * tile_k))
         begin = builder.map("multiply", part, length.value)
         end = builder.map("minimum", end, builder.map("add", begin, length.value))
-    start = builder.constant(_total_dtype(dtype), 0, (tile_m, tile_n))
+    start = builder.constant(total_dtype(dtype), 0, (tile_m, tile_n))
     (total,) = builder.loop(begin, end, tile_k, [start], add_slice, "inner")
     finished = _narrowed(builder, total, dtype) if result_dtype is dtype else total
     store_places = (*((part,) if part is not None else ()), *places, row, column)
@@ -268,25 +213,22 @@ def _lower_sum(product: Product, count: int) -> LoweredProduct:
     elements = prod(product.shape)
     extent, parts = index_parameter("elements", elements), IndexParameter("parts")
     source = BufferParameter(
-        "parts_of_sums", _buffer_type(dtypes.float32, (0, (count, elements), (elements, 1)), ("parts", "elements"))
+        "parts_of_sums", buffer_type_of(dtypes.float32, (0, (count, elements), (elements, 1)), ("parts", "elements"))
     )
-    target = BufferParameter("target", BufferType(product.dtype, ("elements",), (1,), BUFFER_ALIGNMENT), True)
+    flat = BufferType(product.dtype, (1, "elements"), (0, 1), BUFFER_ALIGNMENT)
+    target = BufferParameter("target", flat, True)
     block = _SUM_LANES * _SUM_RUN
     builder = Builder()
+    zero = builder.index(0)
     place = builder.map("multiply", builder.program_index(0), builder.index(block))
-    totals = None
-    for number in range(count):
-        loaded = builder.load(source.value, (builder.index(number), place), (1, block), (False, True))
-        totals = loaded if totals is None else builder.map("add", totals, loaded)
-    assert totals is not None
-    narrowed = builder.cast(builder.reshape(totals, (block,)), product.dtype)
-    builder.store(target.value, (place,), narrowed, (True,))
-    kernel = builder.kernel(
-        "sum_of_parts",
-        (extent, parts, source, target),
-        (GridAxis("elements", block),),
-        Layout((_SUM_LANES,), (_SUM_RUN,)),
-    )
+    totals = builder.load(source.value, (zero, place), (1, block), (False, True))
+    for number in range(1, count):
+        part = builder.load(source.value, (builder.index(number), place), (1, block), (False, True))
+        totals = builder.map("add", totals, part)
+    builder.store(target.value, (zero, place), builder.cast(totals, product.dtype), (False, True))
+    parameters = (extent, parts, source, target)
+    layout = Layout((1, _SUM_LANES), (1, _SUM_RUN))
+    kernel = builder.kernel("sum_of_parts", parameters, (GridAxis("elements", block),), layout)
     arguments = (
         SlotNumber(elements), SlotNumber(count), SlotPointer(PARTS, 0), SlotNumber(elements), SlotPointer(product.target, 0),
     )  # fmt: skip
@@ -300,7 +242,7 @@ def _tile(product: Product, cores: int) -> int:
         programs *= extent
     for extent in product.shape[-2:]:
         programs *= -(-extent // _LARGE_TILE)
-    is_wide = _total_dtype(product.dtype).itemsize > 4
+    is_wide = total_dtype(product.dtype).itemsize > 4
     if is_wide and len(product.shape) > 2:
         return _SMALL_TILE // 2  # a stack of wide results passes through shared memory once more
     return _SMALL_TILE if is_wide or programs < cores else _LARGE_TILE
@@ -311,13 +253,6 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     for axis in reversed(range(len(shape) - 1)):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     return tuple(strides)
-
-
-def _total_dtype(dtype: DType) -> DType:
-    """What products are summed in: sums of narrow integers wrap around to the same bits however wide they were."""
-    if dtype.is_half:
-        return dtypes.float32
-    return dtypes.int32 if dtype.bits < 32 else dtype
 
 
 def _widened(builder: Builder, block: Value, dtype: DType) -> Value:

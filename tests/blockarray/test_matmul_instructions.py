@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from plans import run_lowered_as_ptx
 
 from blockarray.fusion.plan import Product
-from blockarray.kernels.matmul import PARTS, View, lower_product, schedule_of
+from blockarray.fusion.products import View, schedule_of
+from blockarray.kernels.matmul import PARTS, lower_product
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.ir.interpreter import interpret
@@ -23,6 +24,7 @@ from codegen.ir.operations import DotLoop
 from codegen.ir.parser import parse
 from codegen.ir.printer import print_kernel
 from codegen.ir.products import dot_loops
+from codegen.ir.verifier import verify
 from codegen.passes import pipeline
 from codegen.schedules.matmul import MatmulSchedule
 from codegen.target import Target
@@ -73,6 +75,7 @@ def check(product: Product, target: Target = AMPERE, schedule: MatmulSchedule | 
     if chosen.parts > 1:
         memory[PARTS] = np.full(chosen.parts * expected.size, np.nan, np.float32)
     for lowered in lower_product(product, target, chosen):
+        verify(lowered.kernel)
         memory = run_lowered_as_ptx(lowered.kernel, lowered.arguments, lowered.programs, memory, target)
     np.testing.assert_array_equal(memory[2].reshape(expected.shape).astype(float), expected.astype(float))
 

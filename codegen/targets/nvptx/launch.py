@@ -8,13 +8,11 @@ from codegen.errors import TargetError
 from codegen.targets.backend import BoundLaunch, Launcher
 from codegen.targets.nvptx.device import Device
 from codegen.targets.nvptx.launch_plan import LaunchPlan
-from codegen.targets.nvptx.tensor_maps import LaunchMaps, MapSlots
+from codegen.targets.nvptx.tensor_maps import SLOT_BYTES, LaunchMaps, MapSlots
 
 GRID_X = 2**31 - 1
 GRID_Y = 65535
 """Most thread blocks along the first and the second axis of a grid (CUDA programming guide)."""
-
-SLOT_BYTES = 8
 
 _OTHER_CONTEXT = frozenset({201, 400, 709})
 """Invalid context, invalid handle, destroyed context: what a launch says in a thread where another context, or none,
@@ -136,7 +134,7 @@ class DeviceLauncher(Launcher):
         device, driver = self._device, self._device.driver
         launch, success = driver.bindings.cuLaunchKernel, driver.bindings.CUresult.CUDA_SUCCESS
         stream = driver.bindings.CUstream(device.stream)
-        maps = LaunchMaps(device, slots_address, self._maps, self._name)
+        maps = LaunchMaps(device, slots_address, self._slot_count, self._maps, self._name)
         pointers = parameter_pointers(slots_address, self._slot_count + len(self._maps))
         address, first_map = ctypes.addressof(pointers), self._slot_count
         threads, shared, blocks = self._plan.threads, self._plan.dynamic_shared_bytes, device.target.cores

@@ -14,7 +14,7 @@ WGMMA = MatmulInstruction(
     lanes=256,
     copies="tensor maps",
     operations_per_cycle=4096,
-    bytes_per_cycle=64,
+    bytes_per_cycle=58,
 )
 """Two groups of four warps multiply tiles that the copy engine puts into shared memory; a third group feeds it (sm_90a)."""
 

@@ -10,6 +10,7 @@ from codegen.targets.nvptx.device import Device
 from codegen.targets.nvptx.launch_plan import TensorMap
 
 _KEPT = 64
+SLOT_BYTES = 8
 _LARGEST_EXTENT = 2**32 - 1
 
 
@@ -21,10 +22,10 @@ class MapSlots:
     ----------
     pointer : int
         Slot of the address.
-    extents : tuple of (str or int)
-        For each axis: ``("slot", n)`` as n, or a static number as ``~number``.
+    extents : tuple of int
+        For each axis the slot of its extent, or ``~number`` for one that is known.
     strides : tuple of int
-        The same for each axis but the first, in elements.
+        The same of the strides, in elements, for each axis but the first.
     box : tuple of int
     itemsize : int
     dtype : str
@@ -78,33 +79,34 @@ class LaunchMaps:
         Of the kernel, for messages.
     """
 
-    def __init__(self, device: Device, slots_address: int, maps: Sequence[MapSlots], name: str) -> None:
+    def __init__(
+        self, device: Device, slots_address: int, slot_count: int, maps: Sequence[MapSlots], name: str
+    ) -> None:
         self._device = device
         self._slots = slots_address
+        self._bytes = SLOT_BYTES * slot_count
         self._maps = maps
         self._name = name
-        self._made: OrderedDict[tuple[int, ...], object] = OrderedDict()
+        self._made: OrderedDict[bytes, tuple[list[int], list[object]]] = OrderedDict()
 
     def addresses(self) -> list[int]:
         """Addresses of the maps for what the slots hold now; the maps live until this has been called many times again."""
-        return [self._address(map_) for map_ in self._maps]
-
-    def _address(self, map_: MapSlots) -> int:
-        key = (self._number(map_.pointer), *map(self._number, map_.extents), *map(self._number, map_.strides), id(map_))
+        key = ctypes.string_at(self._slots, self._bytes)
         found = self._made.get(key)
         if found is None:
-            found = self._made[key] = self._encode(map_, key)
+            made = [self._encode(map_) for map_ in self._maps]
+            found = self._made[key] = [int(one.getPtr()) for one in made], made  # type: ignore[attr-defined]
             if len(self._made) > _KEPT:
                 self._made.popitem(last=False)
-        return int(found.getPtr())  # type: ignore[attr-defined]
+        return found[0]
 
     def _number(self, slot: int) -> int:
-        return ~slot if slot < 0 else ctypes.c_int64.from_address(self._slots + 8 * slot).value
+        return ~slot if slot < 0 else ctypes.c_int64.from_address(self._slots + SLOT_BYTES * slot).value
 
-    def _encode(self, map_: MapSlots, key: tuple[int, ...]) -> object:
+    def _encode(self, map_: MapSlots) -> object:
         bindings = self._device.driver.bindings
-        rank = len(map_.extents)
-        pointer, extents, strides = key[0], key[1 : 1 + rank], key[1 + rank : 2 * rank]
+        rank, pointer = len(map_.extents), self._number(map_.pointer)
+        extents, strides = map(self._number, map_.extents), map(self._number, map_.strides)
         kinds = bindings.CUtensorMapDataType
         kind = {
             "float16": kinds.CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
