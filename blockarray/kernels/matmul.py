@@ -200,7 +200,7 @@ def _lower(
     builder.store(target, store_places, finished, (*(False,) * first, *checked))
     grid = (
         *(GridAxis(name) for name in (*counted, *names)),
-        GridAxis("m", tile_m),
+        GridAxis("m", tile_m, schedule.together),
         GridAxis("n", tile_n),
     )
     kernel = builder.kernel("matrix_product", parameters, grid, Layout(_LANES, _RUN))

@@ -327,7 +327,8 @@ def _build(
 def _grid_axis(line: _Line) -> GridAxis:
     extent = _extent(line)
     line.expect("by")
-    return GridAxis(extent, line.integer("a block"))
+    block = line.integer("a block")
+    return GridAxis(extent, block, line.integer("a number of programs") if line.accept("together") else 1)
 
 
 def _extent(line: _Line) -> str | int:

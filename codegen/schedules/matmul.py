@@ -6,15 +6,25 @@ from math import ceil
 
 from codegen import dtypes
 from codegen.dtypes import DType
-from codegen.ir.products import Contiguous, OperandFacts, refusal
+from codegen.ir.products import NARROWEST_PANEL, OperandFacts, refusal
 from codegen.target import MatmulInstruction, Target
 
-# Cycles that a tile takes besides its slices: the first slice's way from memory, and the store of the result.
+# Figures of an H200, fitted to 16 shapes with up to 15 schedules each. Cycles that a tile takes besides its slices: the
+# first slice's way from memory, and the store of the result.
 _TILE_CYCLES = 1200
 _CYCLES_PER_COLUMN = 3
-# A second kernel that adds parts up: its start, and what a multiprocessor moves in a cycle through the shared cache.
-_SECOND_KERNEL_CYCLES = 4500
-_PART_BYTES_PER_CYCLE = 48
+# A row of a tile that lies outside of its operand: the copy engine fills it one by one.
+_CYCLES_PER_MISSING_ROW = 4
+# Operands that changed places, and elements of the result that leave transposed in a cycle.
+_SWAPPED_LOADS = 1.3
+_SWAPPED_ELEMENTS_PER_CYCLE = 6
+# What a multiprocessor gets from memory in a cycle while all of them read.
+_MEMORY_BYTES_PER_CYCLE = 18
+# A second kernel that adds parts up: its start, and what of the parts a multiprocessor writes or reads in a cycle.
+_SECOND_KERNEL_CYCLES = 3500
+_PART_BYTES_PER_CYCLE = 10
+# Of two schedules that wait for memory alike, the one that computes for less time.
+_SHARE_OF_HIDDEN_WORK = 0.1
 _MOST_PARTS = 16
 # A program whose part of the sum is shorter than so many slices spends its time on the way to memory.
 _FEWEST_SLICES = 4
@@ -56,6 +66,8 @@ class MatmulSchedule:
         A tile, and the slice of the summed axis that is worked on at a time.
     parts : int
         Pieces of the summed axis that different programs add up; a second kernel adds them together.
+    together : int
+        Programs below one another that run side by side and share what they read of the right operand.
     swapped : bool
         Operands change places, and the result is computed transposed.
     reasons : tuple of str
@@ -68,6 +80,7 @@ class MatmulSchedule:
     k: int = 0
     parts: int = 1
     swapped: bool = False
+    together: int = 1
     reasons: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -76,6 +89,8 @@ class MatmulSchedule:
         text = f"{self.instruction} tile {self.m}x{self.n}x{self.k}"
         if self.parts > 1:
             text += f", sum in {self.parts} parts"
+        if self.together > 1:
+            text += f", {self.together} together"
         if self.swapped:
             text += ", transposed"
         return "; ".join((text, *self.reasons))
@@ -99,6 +114,8 @@ def _candidates(problem: MatmulProblem, row: MatmulInstruction) -> Iterator[Matm
         for m in row.rows:
             for n in row.columns:
                 for k in row.inner:
+                    if n < NARROWEST_PANEL and one.n > n and row.copies == "tensor maps":
+                        continue  # several narrow tiles read the other operand again and again, and wait for it
                     if refusal(row, m, n, k, one.a, one.b, one.accumulator):
                         continue
                     slices = -(-problem.k // k)
@@ -122,20 +139,27 @@ def cost_of(schedule: MatmulSchedule, problem: MatmulProblem, row: MatmulInstruc
     # Rows of the left operand pass through the multiplier again for each instruction, however few its columns are.
     arithmetic = max(arithmetic, 2 * m * 48 * k / row.operations_per_cycle)
     loading = (m + n) * k * problem.a.dtype.itemsize / row.bytes_per_cycle
-    resident = max(1, row.lanes < 256 and 2 or 1)
-    rounds = -(-tiles // (target.cores * resident)) if resident == 1 else max(1.0, tiles / target.cores)
-    cycles = rounds * (slices * max(arithmetic, loading) + _TILE_CYCLES + _CYCLES_PER_COLUMN * n)
-    # A result that is written transposed leaves in short pieces.
+    if row.copies == "tensor maps":
+        loading += _CYCLES_PER_MISSING_ROW * (_missing(one.m, m) + _missing(one.n, n))
     if schedule.swapped:
-        cycles += rounds * m * n / 16
+        loading *= _SWAPPED_LOADS
+    if row.copies == "tensor maps":
+        rounds: float = -(-tiles // target.cores)
+    else:
+        # Several programs share a multiprocessor.
+        rounds = max(1.0, tiles / target.cores)
+    working = rounds * (slices * max(arithmetic, loading) + _TILE_CYCLES + _CYCLES_PER_COLUMN * n)
+    if schedule.swapped:
+        working += rounds * m * n / _SWAPPED_ELEMENTS_PER_CYCLE
+    elements = problem.m * problem.k + problem.k * problem.n + problem.m * problem.n
+    moving = problem.batch * elements * problem.a.dtype.itemsize / (_MEMORY_BYTES_PER_CYCLE * target.cores)
+    cycles = max(working, moving) + _SHARE_OF_HIDDEN_WORK * min(working, moving)
     if schedule.parts > 1:
         moved = 2 * schedule.parts * problem.batch * problem.m * problem.n * dtypes.float32.itemsize
         cycles += _SECOND_KERNEL_CYCLES + moved / (_PART_BYTES_PER_CYCLE * target.cores)
     return cycles
 
 
-def contiguous_axis(strides: tuple[int, ...], inner_axis: int, outer_axis: int) -> Contiguous:
-    """Which axis of an operand lies side by side in memory."""
-    if strides[inner_axis] == 1:
-        return "inner"
-    return "outer" if strides[outer_axis] == 1 else "none"
+def _missing(extent: int, tile: int) -> float:
+    """Rows of a tile outside of the operand, on the average of all tiles."""
+    return tile - extent / -(-extent // tile)

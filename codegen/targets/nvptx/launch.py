@@ -138,7 +138,8 @@ class DeviceLauncher(Launcher):
         pointers = parameter_pointers(slots_address, self._slot_count + len(self._maps))
         address, first_map = ctypes.addressof(pointers), self._slot_count
         threads, shared, blocks = self._plan.threads, self._plan.dynamic_shared_bytes, device.target.cores
-        function = self._function
+        function, together = self._function, 1 if self._plan.ring is None else self._plan.ring.together
+        blocks -= blocks % together
 
         def run(programs: int, parallel: bool = True) -> None:
             if programs <= 0:
@@ -151,7 +152,7 @@ class DeviceLauncher(Launcher):
             driver.require_unforked(f"launch {self._name}")
             for position, place in enumerate(maps.addresses()):
                 pointers[first_map + position] = place
-            grid = min(programs, blocks)
+            grid = min(-(-programs // together) * together, blocks)
             code = launch(function, grid, 1, 1, threads, 1, 1, shared, stream, address, 0)[0]
             if int(code) in _OTHER_CONTEXT:
                 device.activate()

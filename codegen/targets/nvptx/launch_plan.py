@@ -22,6 +22,9 @@ MAP_SIZE = 128
 
 BARRIER_BYTES = 8
 
+CLUSTERS = (2,)
+"""Thread blocks of a cluster that share operands."""
+
 REGISTERS = 65536
 """Of a multiprocessor, which a thread block with this much work has for itself."""
 
@@ -66,6 +69,8 @@ class Ring:
         Of one stage.
     stores : dict
         The tensor map of each store that goes through shared memory.
+    together : int
+        Thread blocks of a cluster: tiles below one another, each of which brings its share of the right operand to all.
     """
 
     product: DotLoop
@@ -77,6 +82,7 @@ class Ring:
     a_bytes: int
     b_bytes: int
     stores: dict[Store, TensorMap]
+    together: int = 1
 
     @property
     def stage_bytes(self) -> int:
@@ -169,7 +175,8 @@ def _ring(kernel: Kernel, product: DotLoop, row: MatmulInstruction, target: Targ
     (a_row, a_k), (b_k, b_column) = product.a_axes, product.b_axes
     m, n = product.accumulator.block.shape
     a_map, a_inner = _operand_map(parameters[product.a], a_k, a_row, m, product.step)
-    b_map, b_inner = _operand_map(parameters[product.b], b_k, b_column, n, product.step)
+    together = _together(kernel, n)
+    b_map, b_inner = _operand_map(parameters[product.b], b_k, b_column, n // together, product.step)
     a_bytes, b_bytes = m * product.step * 2, n * product.step * 2
     stores = _stores(kernel, parameters, (m, n))
     left = target.shared_bytes - staging_bytes(stores)
@@ -178,7 +185,13 @@ def _ring(kernel: Kernel, product: DotLoop, row: MatmulInstruction, target: Targ
         raise InternalCompilerError(
             f"kernel {kernel.name}: {stages} stages fit into shared memory, expected {_LEAST_STAGES}"
         )
-    return Ring(product, a_map, b_map, a_inner, b_inner, stages, a_bytes, b_bytes, stores)
+    return Ring(product, a_map, b_map, a_inner, b_inner, stages, a_bytes, b_bytes, stores, together)
+
+
+def _together(kernel: Kernel, columns: int) -> int:
+    """Blocks of a cluster: as many as the grid's rows allow, if each has whole panels to bring."""
+    wanted = kernel.grid[-2].together if len(kernel.grid) > 1 else 1
+    return wanted if wanted in CLUSTERS and columns % (wanted * PANEL) == 0 else 1
 
 
 def _operand_map(

@@ -23,7 +23,6 @@ from codegen.targets.nvptx.launch_plan import (
     PANEL_BYTES,
     PRODUCER_REGISTERS,
     Ring,
-    TensorMap,
 )
 from codegen.targets.nvptx.shared import dynamic_base
 
@@ -33,6 +32,7 @@ _STEP = 16
 
 _PTX_TYPE = {"float16": "f16", "bfloat16": "bf16"}
 _GROUP_OF_ROWS = 16
+_TALL_ROWS, _TALL_GROUP = 64, 8
 """Tiles below one another that are worked on at a time: what they read of the right operand stays in the shared cache."""
 
 # Fields of a matrix descriptor in units of 16 bytes: eight rows of 128 bytes, and the pattern of 128 bytes.
@@ -58,6 +58,12 @@ class RingState:
         Number of the consumer group.
     stage, parity : str
         Where this group is now.
+    tile, labels : list of Phi, tuple of str
+        The loop over tiles while it is open: tile, stage and parity; where it begins, ends, and where the function ends.
+    total, blocks : str
+        Tiles (of a cluster), and how many are worked on at a time.
+    rank : str
+        This block's number in its cluster; empty if it has none.
     """
 
     ring: Ring
@@ -72,6 +78,7 @@ class RingState:
     labels: tuple[str, str, str] = ("", "", "")
     total: str = ""
     blocks: str = ""
+    rank: str = ""
 
 
 def open_ring(context: EmissionContext, ring: Ring, counts: list[Index]) -> RingState:
@@ -89,13 +96,19 @@ def open_ring(context: EmissionContext, ring: Ring, counts: list[Index]) -> Ring
         context.once(f"icmp eq i32 {in_group}, 0"),
         group,
     )
-    total: Index = 1
     parts = [_as_i32(context, count) for count in counts]
-    for part in parts:
-        total = writer.value(f"mul i32 {total}, {part}")
-    state.total = str(total)
     state.blocks = special_register(context, "nctaid.x")
     first = special_register(context, "ctaid.x")
+    if ring.together > 1:
+        shift = ring.together.bit_length() - 1
+        state.rank = special_register(context, "cluster.ctarank")
+        state.blocks, first = (context.once(f"lshr i32 {name}, {shift}") for name in (state.blocks, first))
+        raised = writer.value(f"add i32 {parts[-2]}, {ring.together - 1}")
+        parts[-2] = writer.value(f"lshr i32 {raised}, {shift}")
+    total = "1"
+    for part in parts:
+        total = writer.value(f"mul i32 {total}, {part}")
+    state.total = total
     _start_barriers(context, state, thread)
     producer, consumer, leave = (writer.new_label(name) for name in ("producer", "consumer", "finished"))
     is_producer = writer.value(f"icmp eq i32 {group}, {_CONSUMER_GROUPS}")
@@ -113,7 +126,7 @@ def open_ring(context: EmissionContext, ring: Ring, counts: list[Index]) -> Ring
         phi.add(name, before)
     state.tile, state.labels = [tile, stage, parity], (tile_label, done, leave)
     state.stage, state.parity = stage.name, parity.name
-    context.programs = _programs_of(context, tile.name, parts)
+    context.programs = _programs_of(context, state, tile.name, parts)
     return state
 
 
@@ -131,6 +144,9 @@ def close_ring(context: EmissionContext, state: RingState) -> None:
         assembly.run(context, "cp.async.bulk.wait_group 0;")
     writer.jump(leave)
     writer.start(leave)
+    if state.ring.together > 1:
+        # A block's memory must live until nobody of its cluster writes to it or arrives at its barriers.
+        assembly.run(context, "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;")
     writer.line("ret void")
 
 
@@ -139,22 +155,28 @@ def _start_barriers(context: EmissionContext, state: RingState, thread: str) -> 
     then, join = writer.new_label("start"), writer.new_label("roles")
     writer.branch(writer.value(f"icmp eq i32 {thread}, 0"), then, join)
     writer.start(then)
+    for number in range(len(ring.maps)):
+        assembly.run(context, "prefetch.tensormap [$0];", [("i64", _map_address(context, number))])
     for stage in range(ring.stages):
-        for first, arrivals in ((state.full, 1), (state.empty, _CONSUMER_GROUPS)):
+        for first, arrivals in ((state.full, 1), (state.empty, _CONSUMER_GROUPS * ring.together)):
             place = writer.value(f"add i32 {first}, {stage * BARRIER_BYTES}")
             assembly.run(context, f"mbarrier.init.shared::cta.b64 [$0], {arrivals};", [("i32", place)])
     assembly.run(context, "fence.mbarrier_init.release.cluster;")
     assembly.run(context, "fence.proxy.async.shared::cta;")
     writer.jump(join)
     writer.start(join)
-    assembly.run(context, "bar.sync 0;")
+    if ring.together > 1:
+        # Blocks of a cluster arrive at each other's barriers.
+        assembly.run(context, "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;")
+    else:
+        assembly.run(context, "bar.sync 0;")
 
 
 def _as_i32(context: EmissionContext, count: Index) -> str:
     return str(count) if isinstance(count, int) else context.writer.value(f"trunc i64 {count} to i32")
 
 
-def _programs_of(context: EmissionContext, tile: str, counts: list[str]) -> list[str]:
+def _programs_of(context: EmissionContext, state: RingState, tile: str, counts: list[str]) -> list[str]:
     """Program numbers of a tile. Along the last two axes tiles go down a group of rows before they go to the next column."""
     writer = context.writer
 
@@ -168,14 +190,21 @@ def _programs_of(context: EmissionContext, tile: str, counts: list[str]) -> list
         rows, columns = counts[-2:]
         per_matrix = op(f"mul i32 {rows}, {columns}")
         outer, inside = op(f"udiv i32 {tile}, {per_matrix}"), op(f"urem i32 {tile}, {per_matrix}")
-        per_group = op(f"mul i32 {columns}, {_GROUP_OF_ROWS}")
+        # Many rows of tiles read more than the cache holds: fewer of them at a time then.
+        is_tall = op(f"icmp ugt i32 {rows}, {_TALL_ROWS // state.ring.together}")
+        most = op(
+            f"select i1 {is_tall}, i32 {_TALL_GROUP // state.ring.together}, i32 {_GROUP_OF_ROWS // state.ring.together}"
+        )
+        per_group = op(f"mul i32 {columns}, {most}")
         group, rest = op(f"udiv i32 {inside}, {per_group}"), op(f"urem i32 {inside}, {per_group}")
-        first_row = op(f"mul i32 {group}, {_GROUP_OF_ROWS}")
+        first_row = op(f"mul i32 {group}, {most}")
         left = op(f"sub i32 {rows}, {first_row}")
-        is_last = op(f"icmp ult i32 {left}, {_GROUP_OF_ROWS}")
-        height = op(f"select i1 {is_last}, i32 {left}, i32 {_GROUP_OF_ROWS}")
+        height = op(f"select i1 {op(f'icmp ult i32 {left}, {most}')}, i32 {left}, i32 {most}")
         row = op(f"add i32 {first_row}, {op(f'urem i32 {rest}, {height}')}")
-        numbers = [row, op(f"udiv i32 {rest}, {height}")]
+        column = op(f"udiv i32 {rest}, {height}")
+        if state.rank:
+            row = op(f"add i32 {op(f'mul i32 {row}, {state.ring.together}')}, {state.rank}")
+        numbers = [row, column]
         for count in reversed(counts[1:-2]):
             numbers.insert(0, op(f"urem i32 {outer}, {count}"))
             outer = op(f"udiv i32 {outer}, {count}")
@@ -199,7 +228,7 @@ def _emit_producer(context: EmissionContext, state: RingState, counts: list[str]
     # An empty barrier that nobody has arrived at is waited for with the other parity, and lets the first round pass.
     for phi, name in ((tile, first), (tile_stage, "0"), (tile_parity, "1")):
         phi.add(name, before)
-    context.programs = _programs_of(context, tile.name, counts)
+    context.programs = _programs_of(context, state, tile.name, counts)
     for operation in _scalars_of(context.kernel, product):
         context.emit_operation(operation)
     turns = _turns(context, product)
@@ -221,7 +250,7 @@ def _emit_producer(context: EmissionContext, state: RingState, counts: list[str]
     inner = writer.value(f"add i32 {begin}, {inner}")
     for map_, number, offset, places, inner_axis in moves:
         where = {axis: (inner if axis == inner_axis else places[axis]) for axis in map_.axes}
-        _load_boxes(context, map_, number, writer.value(f"add i32 {start}, {offset}"), full, where, product, inner_axis)
+        _load_boxes(context, state, number, writer.value(f"add i32 {start}, {offset}"), full, where, inner_axis)
     next_stage, next_parity = _advance(context, ring, stage.name, parity.name)
     next_turn = writer.value(f"add i32 {turn.name}, 1")
     latch = writer.block
@@ -298,9 +327,18 @@ def _wait(context: EmissionContext, barrier: str, parity: str) -> None:
     assembly.run(context, text, [("i32", barrier), ("i32", parity)])
 
 
-def _arrive(context: EmissionContext, barrier: str, condition: str) -> None:
-    """One arrival where the condition holds: under a predicate, since a branch would part the lanes."""
-    assembly.run(context, "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];", [("i32", barrier), ("i1", condition)])
+def _release(context: EmissionContext, ring: Ring, barrier: str, condition: str) -> None:
+    """One arrival in each block of the cluster where the condition holds: under a predicate, since a branch would part the lanes."""
+    operands = [("i32", barrier), ("i1", condition)]
+    if ring.together == 1:
+        assembly.run(context, "@$1 mbarrier.arrive.shared::cta.b64 _, [$0];", operands)
+        return
+    text = "{\n.reg .b32 there;\n"
+    for rank in range(ring.together):
+        text += f"mapa.shared::cluster.u32 there, $0, {rank};\n"
+        # Not `.release.cluster`: the group has only read, and that would wait for all it ever wrote.
+        text += "@$1 mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+    assembly.run(context, text + "}", operands)
 
 
 def map_parameter(number: int) -> str:
@@ -314,31 +352,45 @@ def _map_address(context: EmissionContext, number: int) -> str:
 
 def _load_boxes(
     context: EmissionContext,
-    map_: TensorMap,
+    state: RingState,
     number: int,
     target: str,
     barrier: str,
     where: dict[int, str],
-    product: DotLoop,
     inner_axis: int,
 ) -> None:
-    """One operand of one stage: one box, or a box for each panel where it is contiguous along rows or columns."""
-    writer = context.writer
+    """One operand of one stage: one box, or a box for each panel where it is contiguous along rows or columns.
+
+    In a cluster each block brings its share of the right operand, and all of them get it.
+    """
+    writer, ring, product = context.writer, state.ring, state.ring.product
+    map_ = ring.maps[number]
     shape = product.b_shape if number else product.a_shape
-    panels = 1 if map_.axes[0] == inner_axis else shape[map_.axes[0]] // PANEL
+    together = ring.together if number else 1
+    outer_axis = next(axis for axis in map_.axes[:2] if axis != inner_axis)
+    extent = shape[outer_axis] // together
+    panels = 1 if map_.axes[0] == inner_axis else extent // PANEL
     rank = len(map_.axes)
     numbers = ", ".join(f"${3 + axis}" for axis in range(rank))
-    text = (
-        f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
-        f"[$0], [$1, {{{numbers}}}], [$2];"
-    )
+    ending = f".multicast::cluster [$0], [$1, {{{numbers}}}], [$2], ${3 + rank};"
+    if together == 1:
+        ending = f" [$0], [$1, {{{numbers}}}], [$2];"
+    text = f"cp.async.bulk.tensor.{rank}d.shared::cluster.global.tile.mbarrier::complete_tx::bytes{ending}"
+    if together > 1:
+        share = context.once(f"mul i32 {state.rank}, {extent}")
+        where = {**where, outer_axis: writer.value(f"add i32 {where[outer_axis]}, {share}")}
+        skipped = context.once(f"mul i32 {state.rank}, {extent * product.step * 2}")
+        target = writer.value(f"add i32 {target}, {skipped}")
     for panel in range(panels):
         places = [where[axis] for axis in map_.axes]
         if panel:
             places[0] = writer.value(f"add i32 {places[0]}, {panel * PANEL}")
         box = writer.value(f"add i32 {target}, {panel * PANEL * product.step * 2}")
         operands = [("i32", box), ("i64", _map_address(context, number)), ("i32", barrier)]
-        assembly.run(context, text, [*operands, *(("i32", place) for place in places)])
+        operands += [("i32", place) for place in places]
+        if together > 1:
+            operands.append(("i16", str((1 << together) - 1)))
+        assembly.run(context, text, operands)
 
 
 def emit_ring_product(context: EmissionContext, state: RingState, product: DotLoop) -> None:
@@ -358,7 +410,7 @@ def emit_ring_product(context: EmissionContext, state: RingState, product: DotLo
     following = _multiply_stage(context, ring, product, [total.name for total in totals], left, right)
     is_later = writer.value(f"icmp ne i32 {turn.name}, 0")
     _, released = _barriers(context, state, previous.name)
-    _arrive(context, released, writer.value(f"and i1 {state.is_first}, {is_later}"))
+    _release(context, ring, released, writer.value(f"and i1 {state.is_first}, {is_later}"))
     next_stage, next_parity = _advance(context, ring, stage.name, parity.name)
     next_turn = writer.value(f"add i32 {turn.name}, 1")
     latch = writer.block
@@ -383,7 +435,7 @@ def emit_ring_product(context: EmissionContext, state: RingState, product: DotLo
         True,
     )
     _, released = _barriers(context, state, stage.name)
-    _arrive(context, released, state.is_first)
+    _release(context, ring, released, state.is_first)
     writer.jump(leave)
     writer.start(leave)
     results = []
