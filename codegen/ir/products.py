@@ -6,6 +6,7 @@ from typing import Literal
 
 from codegen.dtypes import DType
 from codegen.ir.kernel import Body
+from codegen.ir.layout import Layout
 from codegen.ir.operations import DotLoop
 from codegen.ir.types import BufferType
 from codegen.target import MatmulInstruction
@@ -54,6 +55,12 @@ def operand_facts(buffer: BufferType, inner_axis: int, outer_axis: int) -> Opera
     is_mapped = contiguous != "none" and buffer.strides[other] is None
     repeated = sum(stride == 0 for stride in buffer.strides)
     return OperandFacts(buffer.dtype, contiguous, buffer.alignment, buffer.rank - repeated if is_mapped else 0)
+
+
+def accumulator_layout(row: MatmulInstruction, m: int) -> Layout:
+    """How an instruction spreads the rows and columns of a tile: four lanes side by side, eight below one another."""
+    rows = row.lanes // 4
+    return Layout((rows, 4), (1, 2), 1, (8, 4), (m // rows, 1))
 
 
 def refusal(

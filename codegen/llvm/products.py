@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Value
 from codegen.ir.operations import Allocate, Cast, Dot, DotLoop, Load, Store
 from codegen.ir.types import INDEX, BlockType, BufferType
@@ -36,6 +37,10 @@ class _Side:
 
 def emit_dot(context: EmissionContext, operation: Dot) -> None:
     """``a @ b + accumulator``, one step of the inner axis after the other."""
+    if context.kernel.layout.group:
+        raise InternalCompilerError(
+            f"kernel {context.kernel.name}: a dot in the layout of a matrix instruction; expected a loop of windows and a dot, which the instruction takes"
+        )
     a, b, accumulator = operation.operands
     dtype = accumulator.block.dtype
     a, b = _converted(context, a, accumulator), _converted(context, b, accumulator)

@@ -81,8 +81,8 @@ class NvptxEmission(Emission):
             maps = range(len(plan.ring.maps))
             declared += [f'ptr byval([{MAP_SIZE} x i8]) align 64 "nvvm.grid_constant" {map_parameter(n)}' for n in maps]
             alone = ' "nvvm.minctasm"="1"'
-            if plan.ring.together > 1:
-                alone += f' "nvvm.cluster_dim"="{plan.ring.together},1,1"'
+            if plan.ring.cluster > 1:
+                alone += f' "nvvm.cluster_dim"="{plan.ring.cluster},1,1"'
         context.open_function(
             f'define ptx_kernel void @{kernel.name}({", ".join(declared)}) #0 "nvvm.maxntid"="{plan.threads}"{alone}'
         )
