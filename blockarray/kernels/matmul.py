@@ -105,11 +105,6 @@ PARTS = -1
 """The number that stands for the parts of sums among the values of a plan."""
 
 
-def bind_device_product(product: Product, device: Backend) -> DeviceProduct:
-    """The product as a step that can be run on `device`."""
-    return DeviceProduct(product, device)
-
-
 def _swapped(view: View) -> View:
     offset, shape, strides = view
     return offset, (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])

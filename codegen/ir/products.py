@@ -19,6 +19,8 @@ MAP_BYTES = 16
 MAP_AXES = 5
 """Most axes of a tensor map."""
 
+_REGISTERS_OF_A_ROW = 4
+
 NARROWEST_PANEL = 64
 """Columns of a panel with the 128-byte pattern: what an operand that is contiguous along rows or columns comes in."""
 
@@ -58,7 +60,12 @@ def operand_facts(buffer: BufferType, inner_axis: int, outer_axis: int) -> Opera
 
 
 def accumulator_layout(row: MatmulInstruction, m: int) -> Layout:
-    """How an instruction spreads the rows and columns of a tile: four lanes side by side, eight below one another."""
+    """How an instruction spreads the rows and columns of a tile: four lanes side by side, eight below one another.
+
+    On the host one lane holds everything, a row in a few machine registers.
+    """
+    if row.lanes == 1:
+        return Layout((1, 1), (1, 1), row.columns[0] // _REGISTERS_OF_A_ROW)
     rows = row.lanes // 4
     return Layout((rows, 4), (1, 2), 1, (8, 4), (m // rows, 1))
 

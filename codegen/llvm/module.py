@@ -120,7 +120,9 @@ def _is_allowed(name: str, target: Target) -> bool:
     base = _SUFFIX.sub("", name)
     if base in EVERYWHERE or base in target.libraries:
         return True
-    if base.startswith("llvm.nvvm.") or base == "llvm.fma":
+    if base == "llvm.fma":
+        return target.kind == "nvptx" or target.has("fused_multiply_add")
+    if base.startswith("llvm.nvvm."):
         return target.kind == "nvptx"
     return any(base == intrinsic and target.has(function) for function, intrinsic in BY_FUNCTION.items())
 

@@ -139,7 +139,10 @@ def _candidates(problem: MatmulProblem, row: MatmulInstruction, target: Target) 
                     parts = 1
                     for sharers in _sharers(problem, row, m, n, k, target):
                         yield MatmulSchedule(row.name, m, n, k, 1, swapped, sharers=sharers)
-                    while parts <= _MOST_PARTS and (parts == 1 or slices >= parts * _FEWEST_SLICES):
+                    # A second kernel for the parts pays where many programs run at once.
+                    while parts <= (_MOST_PARTS if row.lanes > 1 else 1) and (
+                        parts == 1 or slices >= parts * _FEWEST_SLICES
+                    ):
                         yield MatmulSchedule(row.name, m, n, k, parts, swapped)
                         parts *= 2
 
