@@ -565,7 +565,10 @@ def evaluate(*arrays: ndarray) -> None:
     >>> x
     array([0, 2, 4, 6])
     """
-    evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
+    if len(arrays) == 1 and isinstance(arrays[0], ndarray):
+        evaluate_nodes(arrays[0]._cell.node)
+    else:
+        evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
 
 
 def synchronize() -> None:

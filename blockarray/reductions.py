@@ -58,6 +58,8 @@ def drop_axes(node: Node, axes: Sequence[int]) -> Node:
     """`node` without the axes of extent 1 in `axes`."""
     if not axes:
         return node
+    if len(axes) == len(node.shape):
+        return View(node, 0, (), ())
     kept = [axis for axis in range(len(node.shape)) if axis not in axes]
     strides = row_major_strides(node.shape)
     return View(node, 0, tuple(node.shape[a] for a in kept), tuple(strides[a] for a in kept))
@@ -99,8 +101,13 @@ def reduce(
     """``ufunc.reduce`` with NumPy's meaning of every argument."""
     if ufunc.numpy.nin != 2 or ufunc.numpy.nout != 1:
         raise ValueError("reduce only supported for binary functions")
-    source = _array_or_none(array)
     name = ufunc.__name__
+    if out is None and dtype is None and where is True and initial is NO_VALUE and isinstance(array, ndarray):
+        plain = _fold_dtype(ufunc.numpy, array._row, None)
+        if plain is not None and name in COMBINERS and 0 not in array._shape:
+            axes = normalized_axes(axis, len(array._shape))
+            return finish(cast(fold(name, cast(read(array), plain[0]), axes), plain[1]), axes, keepdims, None)
+    source = _array_or_none(array)
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is None and isinstance(out, ndarray) and name in ("add", "multiply"):
         wanted = out.dtype

@@ -10,7 +10,7 @@ import numpy as np
 
 from blockarray.execution.device import current_device
 from blockarray.fallback import call_numpy
-from blockarray.graph.nodes import Constant, Map, Node, Shape, token
+from blockarray.graph.nodes import CONSTANT_TOKENS, Constant, Map, Node, Shape, token
 from blockarray.ndarray import (
     DEEPEST,
     HEAVIEST,
@@ -36,6 +36,17 @@ from codegen.targets.backend import Backend
 _get_frame = sys._getframe
 _new = object.__new__
 _HERE = __file__.rpartition("/")[0]
+
+
+class _Ours(dict[str, bool]):
+    """Whether a file is one of the library's, remembered."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = filename.startswith(_HERE)
+        return answer
+
+
+_is_ours = _Ours()
 _PYTHON_NUMBERS = frozenset((int, float, bool))
 _UNRESOLVED = object()
 
@@ -61,6 +72,8 @@ class UFunc:
         self.__qualname__ = ufunc.__name__
         self.__doc__ = ufunc.__doc__
         self._known: dict[tuple[OperandKind, ...], Resolution | None] = {}
+        # Of a binary ufunc with one output: the dtypes of both inputs, and the row, dtype and token of the output.
+        self._loops: dict[tuple[OperandKind, OperandKind], tuple[DType, DType, str, DType, int]] = {}
         self._needs_checked_exponent = ufunc is np.power
         self._arity = ufunc.nin
         self._results = ufunc.nout
@@ -373,13 +386,27 @@ def number_node(value: bool | int | float, dtype: DType, device: Backend) -> Con
     """A Python number as a constant of `dtype`; OverflowError in NumPy's words if it does not fit."""
     kind = dtype.kind
     if kind == "float":
-        return Constant(float(value), dtype, device)
-    if kind == "boolean":
-        return Constant(bool(value), dtype, device)
-    low = -(1 << (dtype.bits - 1)) if kind == "signed" else 0
-    if not low <= value < low + (1 << dtype.bits):
-        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
-    return Constant(int(value), dtype, device)
+        value = float(value)
+    elif kind == "boolean":
+        value = bool(value)
+    else:
+        low = -(1 << (dtype.bits - 1)) if kind == "signed" else 0
+        if not low <= value < low + (1 << dtype.bits):
+            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+        value = int(value)
+    # `Constant`, written out.
+    node = _new(Constant)
+    node.inputs = ()
+    node.shape = ()
+    node.dtype = dtype
+    node.token = CONSTANT_TOKENS[dtype]
+    node.device = device
+    node.buffer = None
+    node.recomputed = 0
+    node.code = None
+    node.depth = node.weight = 0
+    node.value = value
+    return node
 
 
 def _mask(where: Any, device: Backend) -> Node:
@@ -401,7 +428,7 @@ def _order_axes(arrays: list[ndarray], shape: Shape, order: str) -> tuple[int, .
 
 def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarray:
     code = frame.f_code
-    if code.co_filename.startswith(_HERE):
+    if _is_ours[code.co_filename]:
         frame = find_user_frame()
         code = frame.f_code
     node.code = code
@@ -423,7 +450,8 @@ def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarr
 def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     """A ufunc of two operands of which one at least is an array of ours; NotImplemented for kinds that the general path takes.
 
-    This is the path that recording spends its time on: one dictionary look-up for the dtypes, one comparison for the shapes.
+    This is the path that recording spends its time on: one dictionary look-up for the dtypes, one comparison for the shapes, and
+    no call that can be done without.
     """
     kind_a: OperandKind
     kind_b: OperandKind
@@ -440,17 +468,20 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
         kind_b = b._row
     else:
         return NotImplemented
-    found = ufunc._known.get((kind_a, kind_b))
-    if found is None:
+    known = ufunc._loops.get((kind_a, kind_b))
+    if known is None:
         found = ufunc.resolution((kind_a, kind_b))
         if found is None:
             return _compare_signs(ufunc, a, b, frame)
-    wanted_a, wanted_b = found[0]
+        first, second = found.inputs
+        known = ufunc._loops[kind_a, kind_b] = (first, second, found.rows[0], found.outputs[0], found.tokens[0])
+    wanted_a, wanted_b, row, dtype, number = known
+    left: Node
+    right: Node
     contiguous = True
-    if isinstance(kind_a, DType):
-        cell = a._cell
+    if type(kind_a) is DType:
         if a._view is None:
-            left = cell.node
+            left = a._cell.node
         else:
             left = read(a)
             contiguous = False
@@ -463,7 +494,7 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
             left = number_node(a, wanted_a, device)
         except OverflowError:
             return _compare_with_outside(ufunc, b, a, swapped=True)
-    if isinstance(kind_b, DType):
+    if type(kind_b) is DType:
         if b._view is None:
             right = b._cell.node
         else:
@@ -490,11 +521,46 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
             shape = other
         else:
             shape = broadcast((shape, other))
-    node = Map(found[1][0], (left, right), shape, found[2][0], found[3][0], device)
-    axes = None
-    if not contiguous and len(shape) > 1:
-        axes = _order_axes([one for one in (a, b) if isinstance(one, ndarray)], shape, "K")
-    return _finish(node, axes, frame)
+    # `Map` and `_finish`, written out.
+    depth = left.depth
+    if right.depth > depth:
+        depth = right.depth
+    weight = left.weight + right.weight + 1
+    code = frame.f_code
+    if (
+        depth >= DEEPEST
+        or weight > HEAVIEST
+        or not shape
+        or (not contiguous and len(shape) > 1)
+        or _is_ours[code.co_filename]
+    ):
+        node = Map(row, (left, right), shape, dtype, number, device)
+        axes = None
+        if not contiguous and len(shape) > 1:
+            axes = _order_axes([one for one in (a, b) if isinstance(one, ndarray)], shape, "K")
+        return _finish(node, axes, frame)
+    node = _new(Map)
+    node.inputs = (left, right)
+    node.shape = shape
+    node.dtype = dtype
+    node.token = number
+    node.device = device
+    node.buffer = None
+    node.recomputed = 0
+    node.function = row
+    node.depth = depth + 1
+    node.weight = weight
+    node.code = code
+    node.instruction = frame.f_lasti
+    cell = _new(Cell)
+    cell.node = node
+    array = _new(ndarray)
+    array._cell = cell
+    array._shape = shape
+    array._row = dtype
+    array._view = array._base = None
+    array._writeable = True
+    return array
 
 
 # Comparison of int64 with uint64, exactly: the row on (signed, unsigned), and whether its answer is turned round.
