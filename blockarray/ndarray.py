@@ -26,7 +26,11 @@ from codegen.targets.backend import Backend
 # size that compiles fast, and nothing that walks a graph ever meets a deep one.
 DEEPEST = 64
 HEAVIEST = 256
-_HEAVIEST_COUNTED_TWICE = 2048
+_HEAVIEST_COUNTED_TWICE = 1024
+
+# Lines (code and instruction) where that happened. Others may go on to twice the depth, until such a line comes round.
+_bounded_at: set[tuple[int, int]] = set()
+_KEPT_PLACES = 4096
 
 _get_frame = sys._getframe
 _PACKAGE = __name__.rpartition(".")[0]
@@ -373,14 +377,24 @@ def write(array: ndarray, value: Node) -> None:
 
 
 def _bound(node: Node) -> None:
-    """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again)."""
-    if node.depth <= DEEPEST and node.weight <= _HEAVIEST_COUNTED_TWICE:
-        return
+    """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again).
+
+    In a loop the same line is waited for, so that what has piled up is the same each time and its plan is found again.
+    """
+    pending = 0
     if node.depth <= DEEPEST:
-        pending = len(linearize((node,)).nodes)
-        if pending <= HEAVIEST:
-            node.weight = pending
+        if node.weight <= _HEAVIEST_COUNTED_TWICE:
             return
+        pending = node.weight = len(linearize((node,)).nodes)
+        if pending <= HEAVIEST:
+            return
+    place = (id(node.code), node.instruction)
+    if place not in _bounded_at:
+        if node.depth <= 2 * DEEPEST and pending <= 2 * HEAVIEST:
+            return
+        if len(_bounded_at) >= _KEPT_PLACES:
+            _bounded_at.clear()
+        _bounded_at.add(place)
     evaluate_nodes(node)
 
 

@@ -35,7 +35,7 @@ def normalized_axes(axis: Any, rank: int) -> tuple[int, ...]:
     for one in listed:
         number = operator.index(one)
         if not -rank <= number < rank:
-            raise AxisError(number, rank)
+            raise AxisError(number, rank, None)
         found.append(number % rank)
     if len(set(found)) != len(found):
         raise ValueError("duplicate value in 'axis'")
@@ -105,7 +105,7 @@ def reduce(
     if out is None and dtype is None and where is True and initial is NO_VALUE and isinstance(array, ndarray):
         plain = _fold_dtype(ufunc.numpy, array._row, None)
         if plain is not None and name in COMBINERS and 0 not in array._shape:
-            axes = normalized_axes(axis, len(array._shape))
+            axes = () if not array._shape and axis in (0, -1) else normalized_axes(axis, len(array._shape))
             return finish(cast(fold(name, cast(read(array), plain[0]), axes), plain[1]), axes, keepdims, None)
     source = _array_or_none(array)
     wanted = None if dtype is None else np.dtype(dtype)
@@ -122,7 +122,9 @@ def reduce(
     if kinds is None or name not in COMBINERS or isinstance(out, np.ndarray):
         return call_numpy(ufunc.numpy.reduce, (source,), arguments, name=f"{name}.reduce")
     working, result = kinds
-    axes = normalized_axes(axis, source.ndim)
+    # NumPy lets axis 0 or -1 pass for an operand without axes; only for the folds of ufuncs.
+    lenient = source.ndim == 0 and type(axis) is int and axis in (0, -1)
+    axes = () if lenient else normalized_axes(axis, source.ndim)
     node = cast(read(source), working)
     mask = _as_mask(where, node)
     if mask is not None:
@@ -210,7 +212,7 @@ def accumulate(ufunc: UFunc, array: Any, axis: int = 0, dtype: Any = None, out: 
         kinds = _fold_dtype(ufunc.numpy, source._row, wanted)
     if source is None or kinds is None or name not in COMBINERS or isinstance(out, np.ndarray):
         return call_numpy(ufunc.numpy.accumulate, (array,), arguments, name=f"{name}.accumulate")
-    (along,) = normalized_axes(axis, source.ndim)
+    (along,) = normalized_axes(operator.index(axis), source.ndim)
     working, result = kinds
     node = cast(read(source), working)
     if node.size:

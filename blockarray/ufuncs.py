@@ -666,9 +666,10 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
     if reflected:
 
         def method(self: ndarray, other: Any) -> Any:
-            result = binary(ufunc, other, self, _get_frame(1))
-            if result is not NotImplemented:
-                return result
+            if ufunc._results == 1:
+                result = binary(ufunc, other, self, _get_frame(1))
+                if result is not NotImplemented:
+                    return result
             return (
                 NotImplemented
                 if _answers_itself(other)
@@ -677,9 +678,10 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
     else:
 
         def method(self: ndarray, other: Any) -> Any:
-            result = binary(ufunc, self, other, _get_frame(1))
-            if result is not NotImplemented:
-                return result
+            if ufunc._results == 1:
+                result = binary(ufunc, self, other, _get_frame(1))
+                if result is not NotImplemented:
+                    return result
             return (
                 NotImplemented
                 if _answers_itself(other)

@@ -28,7 +28,7 @@ def keep_replay(recording: Recording, plan: CompiledPlan) -> None:
     """Write the replay of a recording whose plan was found, if it is of a kind that can be replayed."""
     if not _is_replayable(recording, plan):
         return
-    (root,) = recording.roots
+    root = recording.nodes[-1]
     outline = (root.token, root.depth, root.weight)
     known = replays.setdefault(outline, [])
     known.insert(0, _written(recording, plan))
@@ -38,15 +38,14 @@ def keep_replay(recording: Recording, plan: CompiledPlan) -> None:
 
 
 def _is_replayable(recording: Recording, plan: CompiledPlan) -> bool:
-    if (
-        len(recording.roots) != 1
-        or recording.has_updates
-        or recording.computed_before
-        or len(recording.nodes) > _LARGEST
-    ):
+    """One node was asked for, which is last; other results are nodes below it that are kept."""
+    if recording.has_updates or recording.computed_before or len(recording.nodes) > _LARGEST or plan.inherited:
         return False
-    results = [value.result for value in plan.fresh if value.result is not None]
-    return not plan.inherited and results == [0]
+    if recording.roots[-1] is not recording.nodes[-1]:
+        return False
+    inside = {node for node in recording.nodes if node.depth for node in node.inputs}
+    results = {value.result for value in plan.fresh if value.result is not None}
+    return inside.issuperset(recording.roots[:-1]) and results == set(range(len(recording.roots)))
 
 
 class _Writer:
@@ -77,19 +76,20 @@ class _Writer:
 
 def _written(recording: Recording, plan: CompiledPlan) -> Replay:
     writer = _Writer()
-    nodes, (root,) = recording.nodes, recording.roots
+    nodes, roots = recording.nodes, recording.roots
     numbers = {node: number for number, node in enumerate(nodes)}
     _write_checks(writer, recording, numbers)
     pending = [number for number, node in enumerate(nodes) if node.depth]
     for number in pending:
         writer.line(f"n{number}.recomputed = 1")
     _write_run(writer, recording, plan, numbers)
-    name = f"n{numbers[root]}"
-    (result,) = (value for value in plan.fresh if value.result == 0)
-    writer.line(f"{name}.buffer = Buffer(m{result.number}, {result.token})")
-    writer.line(f"{name}.token = {result.token}")
-    writer.line(f"{name}.inputs = ()")
-    writer.line(f"{name}.depth = {name}.weight = 0")
+    for value in plan.fresh:
+        if value.result is not None:
+            name = f"n{numbers[roots[value.result]]}"
+            writer.line(f"{name}.buffer = Buffer(m{value.number}, {value.token})")
+            writer.line(f"{name}.token = {value.token}")
+            writer.line(f"{name}.inputs = ()")
+            writer.line(f"{name}.depth = {name}.weight = 0")
     writer.line("statistics.replays += 1")
     for counter, amount in (
         ("kernels", plan.kernels),
@@ -101,7 +101,7 @@ def _written(recording: Recording, plan: CompiledPlan) -> Replay:
         if amount:
             writer.line(f"statistics.{counter} += {amount}")
     writer.line("return True")
-    return writer.function(name)
+    return writer.function(f"n{numbers[nodes[-1]]}")
 
 
 def _write_checks(writer: _Writer, recording: Recording, numbers: dict[Node, int]) -> None:
@@ -109,7 +109,7 @@ def _write_checks(writer: _Writer, recording: Recording, numbers: dict[Node, int
 
     Nodes that are one here must be one there, since the plan computes them once. Nodes that differ here may be one there.
     """
-    (root,) = recording.roots
+    root = recording.nodes[-1]
     named = {root}
     waiting = [root]
     writer.line(f"if n{numbers[root]}.recomputed: return False")
