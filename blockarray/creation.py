@@ -303,12 +303,19 @@ def _like(make: Any, a: Any, dtype: Any, order: str, shape: Any, device: str | N
         axes = memory_order(element_strides(source), source._shape, order)
         if axes is not None:
             made = make(tuple(extents[k] for k in axes), *value, wanted, device=place)
-            back = [0] * len(axes)
-            for position, axis in enumerate(axes):
-                back[axis] = position
-            return made.transpose(back)
+            if not isinstance(made, ndarray):
+                return made.transpose(np.argsort(axes))
+            return in_memory_order(made, axes)
     kind = "F" if order == "F" else "C"
     return make(extents, *value, wanted, kind, device=place if place != "cpu" or isinstance(source, ndarray) else None)
+
+
+def in_memory_order(made: ndarray, axes: Sequence[int]) -> ndarray:
+    """A fresh row-major array as one of its own whose axis ``axes[k]`` is the fresh one's axis k."""
+    own = row_major_strides(made._shape)
+    back = sorted(range(len(axes)), key=axes.__getitem__)
+    shape, strides = tuple(made._shape[k] for k in back), tuple(own[k] for k in back)
+    return make_view(made._cell, made._row, shape, (0, strides), None)
 
 
 def zeros_like(
