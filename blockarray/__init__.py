@@ -16,6 +16,7 @@ from blockarray import manipulation as _manipulation
 from blockarray import methods as _methods
 from blockarray import products as _products
 from blockarray import random
+from blockarray import ranges as _ranges
 from blockarray import rearranging as _rearranging
 from blockarray import reductions as _reductions
 from blockarray import selection as _selection
@@ -37,6 +38,7 @@ __array_api_version__ = "2024.12"
 _native: dict[str, Any] = {}
 for _module in (
     _creation,
+    _ranges,
     _manipulation,
     _joining,
     _rearranging,
