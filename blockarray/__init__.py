@@ -11,10 +11,12 @@ from blockarray import composed as _composed
 from blockarray import creation as _creation
 from blockarray import indexing as _indexing
 from blockarray import joining as _joining
+from blockarray import layout as _layout
 from blockarray import manipulation as _manipulation
 from blockarray import methods as _methods
 from blockarray import products as _products
 from blockarray import random
+from blockarray import ranges as _ranges
 from blockarray import rearranging as _rearranging
 from blockarray import reductions as _reductions
 from blockarray import selection as _selection
@@ -36,6 +38,7 @@ __array_api_version__ = "2024.12"
 _native: dict[str, Any] = {}
 for _module in (
     _creation,
+    _ranges,
     _manipulation,
     _joining,
     _rearranging,
@@ -53,6 +56,7 @@ for _module in (
         }
     )
 _native.update(_UFUNCS)
+_native.update({"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory})
 _native.update({"ndarray": ndarray, "ufunc": ufunc, "from_dlpack": from_dlpack})
 _namespace = _hosted_namespace(_native)
 globals().update(_namespace)

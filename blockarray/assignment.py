@@ -85,7 +85,16 @@ def _check_writeable(array: ndarray) -> None:
 
 def _set_element(array: ndarray, offset: int, value: Any) -> None:
     _check_writeable(array)
-    _exclusive_elements(array._cell)[offset] = value
+    elements = _exclusive_elements(array._cell)
+    if elements.dtype != array._row.numpy:
+        elements = _reinterpreted(elements, array._row)
+    elements[offset] = value
+
+
+def _reinterpreted(elements: np.ndarray, dtype: DType) -> np.ndarray:
+    """Memory as a row of elements of another dtype, as many as fit."""
+    octets = elements.view(np.uint8)
+    return octets[: len(octets) // dtype.itemsize * dtype.itemsize].view(dtype.numpy)
 
 
 def _exclusive_elements(cell: Cell) -> np.ndarray:
@@ -118,6 +127,8 @@ def writable_host_view(array: ndarray) -> np.ndarray:
     if array.size == 0:
         return np.empty(array._shape, array.dtype)
     elements = _exclusive_elements(array._cell)
+    if elements.dtype != array._row.numpy:
+        elements = _reinterpreted(elements, array._row)
     itemsize = array._row.itemsize
     strides = [stride * itemsize for stride in element_strides(array)]
     return np.ndarray(array._shape, array._row.numpy, elements, element_offset(array) * itemsize, strides)
@@ -126,7 +137,8 @@ def writable_host_view(array: ndarray) -> np.ndarray:
 def assign(target: ndarray, value: Any) -> None:
     """``target[...] = value`` with NumPy's conversion and broadcasting."""
     if isinstance(value, ndarray):
-        if value._cell is target._cell and value._shape == target._shape and value._view == target._view:
+        same_place = value._cell is target._cell and value._shape == target._shape and value._view == target._view
+        if same_place and value._row is target._row:
             return  # `x[key] += y` ends with this
         exists = value.size <= _AT_ONCE and _exists_on_host(value._cell.node)
     else:

@@ -285,8 +285,13 @@ def real(val: Any) -> Any:
 
 
 def imag(val: Any) -> Any:
-    """The imaginary part: zeros for real arrays."""
-    return zeros_like(val) if isinstance(val, ndarray) else call_numpy(np.imag, (val,), {}, by_design=True)
+    """The imaginary part: zeros for real arrays, which cannot be written."""
+    if not isinstance(val, ndarray):
+        return call_numpy(np.imag, (val,), {}, by_design=True)
+    column_major = val.flags.f_contiguous and not val.flags.c_contiguous
+    found = zeros_like(val, order="F" if column_major else "C")
+    found._writeable = False
+    return found
 
 
 def isreal(x: Any) -> Any:

@@ -24,6 +24,7 @@ from blockarray.ndarray import (
     element_strides,
     from_numpy,
     make_view,
+    memory_view,
     ndarray,
     read,
     user_frame,
@@ -245,7 +246,7 @@ def getitem(array: ndarray, key: Any) -> Any:
     if found.is_element:
         return _element(array, found.offset)
     if found.is_copy:
-        node = View(array._cell.node, found.offset, tuple(found.shape), tuple(found.strides))
+        node = memory_view(array, found.offset, tuple(found.shape), tuple(found.strides))
         node.record(user_frame())
         return wrap_array(node)
     return subview(array, found.offset, tuple(found.shape), tuple(found.strides))
@@ -290,6 +291,10 @@ def _element(array: ndarray, offset: int) -> Any:
     """The element at `offset` of the cell's memory: a NumPy scalar if it exists on the host, else a lazy one."""
     node = array._cell.node
     buffer = node.buffer
+    if node.dtype is not array._row:
+        element: View = memory_view(array, offset, (), ())
+        element.record(user_frame())
+        return wrap(element)
     if buffer is not None:
         elements = buffer.elements
         if elements is not None:
@@ -322,9 +327,9 @@ def _gathered(array: ndarray, found: Selection) -> ndarray:
     gathered: Node
     if not nodes:
         # Only booleans: a new axis of extent 1 or 0.
-        gathered = View(node, found.offset, shape + rest, (0,) * len(shape) + tuple(found.strides))
+        gathered = memory_view(array, found.offset, shape + rest, (0,) * len(shape) + tuple(found.strides))
     else:
-        base = View(node, found.offset, extents + rest, strides + tuple(found.strides))
+        base = memory_view(array, found.offset, extents + rest, strides + tuple(found.strides))
         gathered = Gather(base, tuple(_spread(one, shape) for one in nodes))
     gathered.record(user_frame())
     result = wrap_array(gathered)

@@ -17,6 +17,7 @@ from blockarray.execution.memory import buffer_of, host_copy, host_view, shared_
 from blockarray.execution.statistics import run as statistics
 from blockarray.graph.nodes import Cast, Constant, Node, Shape, Source, Update, View, row_major_strides
 from blockarray.graph.recording import linearize
+from blockarray.reinterpretation import reinterpreting_view, write_reinterpreted
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets import backend
@@ -70,9 +71,6 @@ class ndarray:
     _writeable: bool
 
     __array_priority__ = 1000.0
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("ndarray is made by functions such as array, zeros, empty or asarray, not by calling the class")
 
     # --- what it is
 
@@ -331,7 +329,8 @@ def view_of(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...])
     """A view of `array`'s memory, with absolute offset and strides in elements of the cell's row-major memory."""
     base = array._base if array._base is not None else array
     view: tuple[int, tuple[int, ...]] | None = (offset, strides)
-    if offset == 0 and shape == array._cell.node.shape and strides == row_major_strides(shape):
+    node = array._cell.node
+    if offset == 0 and shape == node.shape and array._row is node.dtype and strides == row_major_strides(shape):
         view = None
     found = make_view(array._cell, array._row, shape, view, base)
     found._writeable = array._writeable
@@ -353,7 +352,15 @@ def read(array: ndarray) -> Node:
     if array._view is None:
         return array._cell.node
     offset, strides = array._view
-    return view_node(array._cell.node, offset, array._shape, strides)
+    return memory_view(array, offset, array._shape, strides)
+
+
+def memory_view(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...]) -> View:
+    """A view of the memory that `array` lies in, as elements of its dtype, with absolute offset and strides."""
+    node = array._cell.node
+    if node.dtype is not array._row:
+        return reinterpreting_view(array._cell, array._row, offset, shape, strides)
+    return view_node(node, offset, shape, strides)
 
 
 def write(array: ndarray, value: Node) -> None:
@@ -369,6 +376,10 @@ def write(array: ndarray, value: Node) -> None:
     else:
         offset, strides = array._view if array._view is not None else (0, row_major_strides(array._shape))
         if array.size == 0:
+            return
+        if array._row is not node.dtype:
+            del node
+            write_reinterpreted(cell, value, array._row, offset, array._shape, strides)
             return
         cell.node = Update(node, value, offset, array._shape, strides)
     cell.node.record(user_frame())
@@ -425,6 +436,10 @@ def transferred(node: Node, device: Backend) -> Node:
 def borrowed_value(array: ndarray) -> np.ndarray:
     """The value as a NumPy array that must not be written or kept: on the host it is the array's own memory."""
     node = array._cell.node
+    if node.dtype is not array._row:
+        node = read(array)
+        evaluate_nodes(node)
+        return _host_array(node)
     if array._view is not None and node.buffer is None:
         node = View(node, array._view[0], array._shape, array._view[1])
         evaluate_nodes(node)

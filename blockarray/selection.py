@@ -14,7 +14,6 @@ from blockarray.manipulation import as_array, astype, axis_number, ravel, reshap
 from blockarray.ndarray import (
     Scalar,
     cast,
-    copy_of,
     element_offset,
     element_strides,
     ndarray,
@@ -515,7 +514,7 @@ def diag(v: Any, k: int = 0) -> Any:
     if not isinstance(source, ndarray):
         return np.diag(source, k)
     if source.ndim == 2:
-        return copy_of(diagonal(source, k))
+        return diagonal(source, k)
     if source.ndim != 1:
         raise ValueError("Input must be 1- or 2-d.")
     size = source._shape[0] + abs(k)

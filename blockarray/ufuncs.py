@@ -736,6 +736,18 @@ def _power(self: ndarray, other: Any, modulo: Any = None) -> Any:
     return UFUNCS["power"]._general((self, other), None, True, "same_kind", "K", None, None)
 
 
+def _of_two_results(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
+    """The operator of a ufunc that gives a tuple."""
+
+    def method(self: ndarray, other: Any) -> Any:
+        if _answers_itself(other):
+            return NotImplemented
+        operands = (other, self) if reflected else (self, other)
+        return ufunc._general(operands, None, True, "same_kind", "K", None, None)
+
+    return method
+
+
 def _comparison(ufunc: UFunc, name: str) -> Callable[[Any, Any], Any]:
     plain = _operator(ufunc, reflected=False)
 
@@ -753,15 +765,16 @@ def install_operators() -> None:
     """Give `ndarray` Python's operators."""
     arithmetic = {
         "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide",
-        "mod": "remainder", "divmod": "divmod", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
+        "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor",
         "lshift": "left_shift", "rshift": "right_shift", "pow": "power",
     }  # fmt: skip
     for short, name in arithmetic.items():
         ufunc = UFUNCS[name]
         setattr(ndarray, f"__r{short}__", _operator(ufunc, reflected=True))
-        if short != "divmod":
-            setattr(ndarray, f"__i{short}__", _in_place(ufunc))
+        setattr(ndarray, f"__i{short}__", _in_place(ufunc))
         setattr(ndarray, f"__{short}__", _power if short == "pow" else _operator(ufunc, reflected=False))
+    for name in ("__divmod__", "__rdivmod__"):
+        setattr(ndarray, name, _of_two_results(UFUNCS["divmod"], reflected=name == "__rdivmod__"))
     for short, name in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
         setattr(ndarray, f"__{short}__", _unary_operator(UFUNCS[name]))
     comparisons = {

@@ -96,7 +96,7 @@ def _evaluate_alone(update: Update) -> None:
     memory = old.memory
     if not safe or reference() is not None or _is_read_elsewhere(recording, old):
         memory = device.allocate(old.memory.nbytes)
-        device.copy(old.memory, 0, memory, 0, update.nbytes)
+        device.copy(old.memory, 0, memory, 0, old.memory.nbytes)
     try:
         _run(plan, (twin,), recording.leaves, memory.address + first * itemsize, memory)
     except BaseException:
