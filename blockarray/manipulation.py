@@ -513,6 +513,8 @@ def view(a: ndarray, dtype: Any = None, type: Any = None) -> Any:
     if wanted == a.dtype:
         return view_of(a, element_offset(a), a.shape, element_strides(a))
     seen = borrowed_value(a).view(wanted)
+    if isinstance(a, Scalar):
+        return seen[()]
     return from_numpy(seen) if dtypes.find(wanted.newbyteorder("=")) is not None else seen.copy()
 
 

@@ -115,7 +115,9 @@ def reduce(
     if kinds is None or name not in COMBINERS or isinstance(out, np.ndarray):
         return call_numpy(ufunc.numpy.reduce, (source,), arguments, name=f"{name}.reduce")
     working, result = kinds
-    axes = normalized_axes(axis, source.ndim)
+    # NumPy lets the first axis of what has none pass.
+    scalar = not source.ndim and axis is not None and not isinstance(axis, tuple) and operator.index(axis) in (0, -1)
+    axes = () if scalar else normalized_axes(axis, source.ndim)
     node = cast(read(source), working)
     mask = _as_mask(where, node)
     if mask is not None:
