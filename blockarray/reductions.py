@@ -172,8 +172,7 @@ def _array_or_none(array: Any) -> ndarray | None:
 
 def axes_of_fold(axis: Any, rank: int) -> tuple[int, ...]:
     """As `normalized_axes`; an array without axes may be folded over axis 0 or -1, as in NumPy."""
-    if rank == 0 and axis is not None and not isinstance(axis, tuple):
-        normalized_axes(axis, 1)
+    if rank == 0 and axis is not None and not isinstance(axis, tuple) and operator.index(axis) in (0, -1):
         return ()
     return normalized_axes(axis, rank)
 

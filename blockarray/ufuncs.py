@@ -14,6 +14,7 @@ from blockarray.graph.nodes import CONSTANT_TOKENS, Constant, Map, Node, Shape, 
 from blockarray.ndarray import (
     DEEPEST,
     HEAVIEST,
+    Array,
     Cell,
     Scalar,
     cast,
@@ -48,7 +49,9 @@ class _Ours(dict[str, bool]):
 
 _is_ours = _Ours()
 _PYTHON_NUMBERS = frozenset((int, float, bool))
+_REPEATED = frozenset((str, bytes, bytearray, list, tuple))
 _UNRESOLVED = object()
+_NUMPY_SCALARS: dict[type, DType] = {dtype.numpy.type: dtype for dtype in dtypes.ALL}
 
 _COMPARISONS = {"less": (True, False), "less_equal": (True, False), "greater": (False, True), "greater_equal": (False, True),
                 "equal": (False, False), "not_equal": (True, True)}  # fmt: skip
@@ -438,7 +441,7 @@ def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarr
     # `wrap`, written out: recording spends its time here.
     cell = _new(Cell)
     cell.node = node
-    array = _new(ndarray)
+    array = _new(Array)
     array._cell = cell
     array._shape = node.shape
     array._row = node.dtype
@@ -462,10 +465,21 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
         elif type(b) in _PYTHON_NUMBERS:
             kind_b = type(b)
         else:
-            return NotImplemented
-    elif type(a) in _PYTHON_NUMBERS and isinstance(b, ndarray):
-        kind_a = type(a)
+            row = _NUMPY_SCALARS.get(type(b))
+            if row is None:
+                return NotImplemented
+            b = wrap(Constant(b.item(), row, a._cell.node.device))
+            kind_b = row
+    elif isinstance(b, ndarray):
         kind_b = b._row
+        if type(a) in _PYTHON_NUMBERS:
+            kind_a = type(a)
+        else:
+            row = _NUMPY_SCALARS.get(type(a))
+            if row is None:
+                return NotImplemented
+            a = wrap(Constant(a.item(), row, b._cell.node.device))
+            kind_a = row
     else:
         return NotImplemented
     known = ufunc._loops.get((kind_a, kind_b))
@@ -554,7 +568,7 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     node.instruction = frame.f_lasti
     cell = _new(Cell)
     cell.node = node
-    array = _new(ndarray)
+    array = _new(Array)
     array._cell = cell
     array._shape = shape
     array._row = dtype
@@ -693,8 +707,6 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
 
 def _in_place(ufunc: UFunc) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
-        if isinstance(self, Scalar):
-            return NotImplemented
         if self._view is None and self._writeable and ufunc is not UFUNCS["power"]:
             # The whole array takes a value of its own dtype and shape: the cell just gets another node.
             found = ufunc._known.get((self._row, other._row if isinstance(other, ndarray) else type(other)))
@@ -715,6 +727,14 @@ def _unary_operator(ufunc: UFunc) -> Callable[[Any], Any]:
         return ufunc._unary(self, _get_frame(1))
 
     return method
+
+
+def _divmod(self: ndarray, other: Any) -> Any:
+    return NotImplemented if _answers_itself(other) else UFUNCS["divmod"](self, other)
+
+
+def _reflected_divmod(self: ndarray, other: Any) -> Any:
+    return NotImplemented if _answers_itself(other) else UFUNCS["divmod"](other, self)
 
 
 def _power(self: ndarray, other: Any, modulo: Any = None) -> Any:
@@ -761,6 +781,29 @@ def _comparison(ufunc: UFunc, name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _scalar_operator(function: Callable[..., Any], recorded: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
+    """An operator of lazy scalars: NumPy's on numbers that are known already, which costs less than recording."""
+
+    def method(self: Scalar, *others: Any) -> Any:
+        if function is operator.mul and type(others[0]) in _REPEATED:
+            return others[0] * self.numpy_value()
+        value = self.known_value()
+        if value is None:
+            return recorded(self, *others)
+        if not others:
+            return function(value)
+        other = others[0]
+        if isinstance(other, Scalar):
+            other = other.known_value()
+        elif type(other) not in _PYTHON_NUMBERS and type(other) not in _NUMPY_SCALARS:
+            other = None
+        if other is None or len(others) > 1:
+            return recorded(self, *others)
+        return function(other, value) if reflected else function(value, other)
+
+    return method
+
+
 def install_operators() -> None:
     """Give `ndarray` Python's operators."""
     arithmetic = {
@@ -771,12 +814,20 @@ def install_operators() -> None:
     for short, name in arithmetic.items():
         ufunc = UFUNCS[name]
         setattr(ndarray, f"__r{short}__", _operator(ufunc, reflected=True))
-        setattr(ndarray, f"__i{short}__", _in_place(ufunc))
+        setattr(Array, f"__i{short}__", _in_place(ufunc))
         setattr(ndarray, f"__{short}__", _power if short == "pow" else _operator(ufunc, reflected=False))
-    for name in ("__divmod__", "__rdivmod__"):
-        setattr(ndarray, name, _of_two_results(UFUNCS["divmod"], reflected=name == "__rdivmod__"))
+        if (
+            short != "pow"
+        ):  # whose results may differ from NumPy's in the last digit: they must not depend on what is known
+            function = getattr(operator, f"__{short}__")
+            for method, reflected in ((f"__{short}__", False), (f"__r{short}__", True)):
+                setattr(Scalar, method, _scalar_operator(function, getattr(ndarray, method), reflected))
+    setattr(ndarray, "__divmod__", _divmod)  # noqa: B010  # mypy takes the plain form for an operator
+    setattr(ndarray, "__rdivmod__", _reflected_divmod)  # noqa: B010
     for short, name in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
-        setattr(ndarray, f"__{short}__", _unary_operator(UFUNCS[name]))
+        method = f"__{short}__"
+        setattr(ndarray, method, _unary_operator(UFUNCS[name]))
+        setattr(Scalar, method, _scalar_operator(getattr(operator, method), getattr(ndarray, method), False))
     comparisons = {
         "lt": "less",
         "le": "less_equal",
@@ -786,8 +837,9 @@ def install_operators() -> None:
         "ne": "not_equal",
     }
     for short, name in comparisons.items():
-        setattr(ndarray, f"__{short}__", _comparison(UFUNCS[name], name))
-    # A class that defines __eq__ later keeps the __hash__ it had; scalars hash by value.
+        method = f"__{short}__"
+        setattr(ndarray, method, _comparison(UFUNCS[name], name))
+        setattr(Scalar, method, _scalar_operator(getattr(operator, method), getattr(ndarray, method), False))
 
 
 install_operators()
