@@ -19,7 +19,9 @@ from blockarray import random
 from blockarray import ranges as _ranges
 from blockarray import rearranging as _rearranging
 from blockarray import reductions as _reductions
+from blockarray import scattering as _scattering  # gives ufuncs their methods
 from blockarray import selection as _selection
+from blockarray import ufunc_methods as _ufunc_methods  # gives ufuncs their methods
 from blockarray.execution.device import device, set_device
 from blockarray.explanation import explain
 from blockarray.fallback import HostFallbackError, HostFallbackWarning, set_fallback_policy

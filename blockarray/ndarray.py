@@ -378,6 +378,11 @@ def write(array: ndarray, value: Node) -> None:
             write_reinterpreted(cell, value, array._row, offset, array._shape, strides)
             return
         cell.node = Update(node, value, offset, array._shape, strides)
+    note_write(cell)
+
+
+def note_write(cell: Cell) -> None:
+    """Remember the line that put a new node into the cell, and evaluate when much has been recorded."""
     cell.node.record(user_frame())
     if cell.node.depth > DEEPEST or cell.node.weight > HEAVIEST:
         _bound(cell.node)
