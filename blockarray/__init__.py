@@ -10,6 +10,7 @@ import numpy as _numpy
 from blockarray import composed as _composed
 from blockarray import creation as _creation
 from blockarray import indexing as _indexing
+from blockarray import iteration as _iteration
 from blockarray import joining as _joining
 from blockarray import layout as _layout
 from blockarray import manipulation as _manipulation
@@ -58,7 +59,9 @@ for _module in (
         }
     )
 _native.update(_UFUNCS)
-_native.update({"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory})
+_native.update(
+    {"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory, "nditer": _iteration.nditer}
+)
 _native.update({"ndarray": ndarray, "ufunc": ufunc, "from_dlpack": from_dlpack})
 _namespace = _hosted_namespace(_native)
 globals().update(_namespace)

@@ -117,12 +117,16 @@ def _normalized(item: Any) -> Any:
             found = found.astype(np.intp)
     kind = found.dtype.kind
     if kind not in "iub":
-        raise IndexError(_INVALID_ARRAY if found.ndim else _INVALID)
+        raise IndexError(_INVALID_ARRAY if _is_array(item) else _INVALID)
     if found.ndim:
         return found
     if kind == "b":
         return bool(found)
     return int(found) if isinstance(found, Scalar) else _IntegerArray(int(found))
+
+
+def _is_array(item: Any) -> bool:
+    return isinstance(item, ndarray | np.ndarray) and not isinstance(item, Scalar)
 
 
 def _axes_taken(item: Any) -> int:

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from blockarray.execution.evaluate import evaluate_nodes
 from blockarray.execution.memory import FULL_ALIGNMENT, Buffer, buffer_of, buffer_token, window_of, window_range
-from blockarray.graph.nodes import Constant, Node, Shape, Source, Update, View, numpy_scalar
+from blockarray.graph.nodes import Constant, Node, Shape, Source, View, numpy_scalar
 from codegen.dtypes import DType
 
 
@@ -38,13 +38,6 @@ def reinterpreting_view(holder: Holder, dtype: DType, offset: int, shape: Shape,
     first, extent = window_range(offset, shape, strides, dtype.itemsize)
     window = window_of(computed(holder), first, extent, dtype)
     return View(window, offset - first, shape, strides)
-
-
-def write_reinterpreted(
-    holder: Holder, value: Node, dtype: DType, offset: int, shape: Shape, strides: tuple[int, ...]
-) -> None:
-    """Replace elements of `dtype` of the holder's memory by `value`, which has the dtype and broadcasts to `shape`."""
-    change_reinterpreted(holder, dtype, lambda memory: Update(memory, value, offset, shape, strides))
 
 
 def change_reinterpreted(holder: Holder, dtype: DType, change: Callable[[Node], Node]) -> None:
