@@ -10,6 +10,7 @@ import numpy as _numpy
 from blockarray import composed as _composed
 from blockarray import creation as _creation
 from blockarray import indexing as _indexing
+from blockarray import iteration as _iteration
 from blockarray import joining as _joining
 from blockarray import json_output as _json_output  # teaches `json` lazy numbers
 from blockarray import layout as _layout
@@ -20,7 +21,9 @@ from blockarray import random
 from blockarray import ranges as _ranges
 from blockarray import rearranging as _rearranging
 from blockarray import reductions as _reductions
+from blockarray import scattering as _scattering  # gives ufuncs their methods
 from blockarray import selection as _selection
+from blockarray import ufunc_methods as _ufunc_methods  # gives ufuncs their methods
 from blockarray.execution.device import device, set_device
 from blockarray.explanation import explain
 from blockarray.fallback import HostFallbackError, HostFallbackWarning, set_fallback_policy
@@ -58,7 +61,9 @@ for _module in (
         }
     )
 _native.update(_UFUNCS)
-_native.update({"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory})
+_native.update(
+    {"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory, "nditer": _iteration.nditer}
+)
 _native.update({"ndarray": ndarray, "ufunc": ufunc, "from_dlpack": from_dlpack})
 _namespace = _hosted_namespace(_native)
 globals().update(_namespace)

@@ -16,7 +16,7 @@ from blockarray.execution.evaluate import evaluate_nodes
 from blockarray.execution.memory import buffer_of, host_elements, host_view
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant, Node, Shape, Source, View, row_major_strides
-from blockarray.indexing import Selection, parse, place_of_element, subview
+from blockarray.indexing import Selection, parse, place_of_element, places_of, subview
 from blockarray.ndarray import (
     Cell,
     Scalar,
@@ -30,6 +30,7 @@ from blockarray.ndarray import (
     transferred,
     write,
 )
+from blockarray.scattering import is_too_much, scatter
 from blockarray.ufuncs import where_node
 from codegen import dtypes
 from codegen.dtypes import DType
@@ -236,13 +237,30 @@ def _scatter(array: ndarray, key: Any, found: Selection, value: Any) -> None:
     if len(found.fancy) == 1 and not found.flags and found.fancy[0].is_mask and _is_single(value):
         _fill_masked(array, found, value)
         return
-    if array._cell.node.device.target.kind != "cpu":
-        call_numpy(operator.setitem, (array, key, value), {}, name="assignment through index arrays", changes=(0,))
+    device = array._cell.node.device
+    if device.target.kind != "cpu":
+        places = places_of(array, key)
+        if is_too_much(array, places.size):
+            call_numpy(operator.setitem, (array, key, value), {}, name="assignment through index arrays", changes=(0,))
+            return
+        node = read(value) if isinstance(value, ndarray) else assigned_node(value, array._row, device)
+        node = _fitted_to_places(node, places.shape)
+        scatter(array, places, cast(transferred(node, device), array._row), None, array._row)
         return
     # NumPy sees the values of all that is ours: copies, since what is written may be what is read.
     own = tuple(_host_key(one) for one in key) if type(key) is tuple else _host_key(key)
     given = np.array(borrowed_value(value)) if isinstance(value, ndarray) else host_nested(value)
     writable_host_view(array)[own] = given
+
+
+def _fitted_to_places(node: Node, shape: Shape) -> Node:
+    try:
+        return fitted(node, shape)
+    except ValueError:
+        raise ValueError(
+            f"shape mismatch: value array of shape {_listed(node.shape)} could not be broadcast to indexing result of shape "
+            f"{_listed(shape)}"
+        ) from None
 
 
 def _host_key(item: Any) -> Any:

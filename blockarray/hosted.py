@@ -40,7 +40,7 @@ AS_THEY_ARE = frozenset(
     """
     broadcast_shapes can_cast common_type finfo iinfo get_include get_printoptions getbufsize geterr geterrcall info isdtype
     issubdtype min_scalar_type mintypecode printoptions promote_types seterr seterrcall set_printoptions setbufsize show_config
-    show_runtime test typename datetime_data iterable isfortran nested_iters require asmatrix bmat isscalar errstate
+    show_runtime test typename datetime_data iterable isfortran nested_iters asmatrix bmat isscalar errstate
     """.split()
 )
 

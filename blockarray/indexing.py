@@ -15,7 +15,7 @@ from blockarray.creation import host_nested
 from blockarray.execution.evaluate import evaluate_nodes
 from blockarray.execution.memory import host_elements
 from blockarray.fallback import call_numpy
-from blockarray.graph.nodes import Constant, Gather, Node, Reduce, Shape, View, row_major_strides
+from blockarray.graph.nodes import Constant, Gather, Iota, Map, Node, Reduce, Shape, View, row_major_strides
 from blockarray.ndarray import (
     Scalar,
     borrowed_value,
@@ -117,12 +117,16 @@ def _normalized(item: Any) -> Any:
             found = found.astype(np.intp)
     kind = found.dtype.kind
     if kind not in "iub":
-        raise IndexError(_INVALID_ARRAY if found.ndim else _INVALID)
+        raise IndexError(_INVALID_ARRAY if _is_array(item) else _INVALID)
     if found.ndim:
         return found
     if kind == "b":
         return bool(found)
     return int(found) if isinstance(found, Scalar) else _IntegerArray(int(found))
+
+
+def _is_array(item: Any) -> bool:
+    return isinstance(item, ndarray | np.ndarray) and not isinstance(item, Scalar)
 
 
 def _axes_taken(item: Any) -> int:
@@ -344,6 +348,50 @@ def _gathered(array: ndarray, found: Selection) -> ndarray:
     final = rest[:place] + shape + rest[place:]
     moved = own[count : count + place] + own[:count] + own[count + place :]
     return make_view(result._cell, result._row, final, (0, moved), None)
+
+
+def places_of(array: ndarray, key: Any) -> Node:
+    """Where the elements of ``array[key]`` are in the memory: int64, of the shape of the result; IndexError as reading."""
+    found = parse(array, key)
+    device = array._cell.node.device
+    rest = tuple(found.shape)
+    nodes: list[Node] = []
+    strides: tuple[int, ...] = ()
+    shape: Shape = (0,) if False in found.flags else (1,) * bool(found.flags)
+    if found.fancy:
+        nodes, shape, _, strides = _index_nodes(found, device)
+    rank = len(shape) + len(rest)
+    terms: list[Node] = []
+    for one, stride in zip(nodes, strides, strict=True):
+        padded = one.shape + (1,) * len(rest)
+        terms.append(_times(View(one, 0, padded, row_major_strides(padded)) if rest else one, stride))
+    for axis, (extent, stride) in enumerate(zip(rest, found.strides, strict=True), len(shape)):
+        along = tuple(extent if k == axis else 1 for k in range(rank))
+        moves = tuple(1 if k == axis else 0 for k in range(rank))
+        terms.append(_times(View(Iota(extent, device), 0, along, moves), stride))
+    if found.offset or not terms:
+        terms.append(Constant(found.offset, dtypes.int64, device))
+    node = terms[0]
+    for term in terms[1:]:
+        node = _int64("add", node, term)
+    full = shape + rest
+    node = _spread(node, full)
+    if not found.place or not shape:
+        return node
+    count, place = len(shape), found.place
+    order = (*range(count, count + place), *range(count), *range(count + place, rank))
+    own = row_major_strides(full)
+    return View(node, 0, tuple(full[k] for k in order), tuple(own[k] for k in order))
+
+
+def _times(node: Node, factor: int) -> Node:
+    return node if factor == 1 else _int64("multiply", node, Constant(factor, dtypes.int64, node.device))
+
+
+def _int64(name: str, a: Node, b: Node) -> Node:
+    known = UFUNCS[name].resolution((dtypes.int64, dtypes.int64))
+    assert known is not None
+    return Map(name, (a, b), broadcast((a.shape, b.shape)), dtypes.int64, known.tokens[0], a.device)
 
 
 def _spread(node: Node, shape: Shape) -> Node:

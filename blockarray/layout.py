@@ -8,6 +8,7 @@ import numpy as np
 
 from blockarray import manipulation
 from blockarray.creation import empty
+from blockarray.fallback import call_numpy
 from blockarray.ndarray import (
     Scalar,
     element_offset,
@@ -185,6 +186,38 @@ def _fits(shape: tuple[int, ...], strides: tuple[int, ...], offset: int, itemsiz
     reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
     low, high = offset + sum(min(0, one) for one in reach), offset + sum(max(0, one) for one in reach)
     return 0 <= low and high + itemsize <= available
+
+
+def getfield(self: ndarray, dtype: Any, offset: int = 0) -> Any:
+    """The bytes of each element from `offset` on as a dtype: a view of the same shape.
+
+    Raises
+    ------
+    ValueError
+        If a field is not inside of the elements, or not at a multiple of its size.
+    """
+    row = dtypes.find(np.dtype(dtype))
+    if row is None or isinstance(self, Scalar):
+        return call_numpy(np.ndarray.getfield, (self, dtype, offset), {}, by_design=True)
+    own, size = self._row.itemsize, row.itemsize
+    if offset < 0 or offset + size > own:
+        raise ValueError(
+            f"Need 0 <= offset <= {own} for requested type but received offset = {offset}"
+            if size <= own
+            else "new type is larger than original type"
+        )
+    if offset % size or own % size:
+        raise ValueError(
+            f"a field of {row.name} at byte {offset} of {own}: expected multiples of {size}; copy the array first"
+        )
+    ratio = own // size
+    view = (
+        element_offset(self) * ratio + offset // size,
+        tuple(stride * ratio for stride in element_strides(self)),
+    )
+    found = make_view(self._cell, row, self._shape, view, self if self._base is None else self._base)
+    found._writeable = self._writeable
+    return found
 
 
 # --- the class itself

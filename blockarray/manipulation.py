@@ -18,8 +18,6 @@ from blockarray.ndarray import (
     copy_of,
     element_offset,
     element_strides,
-    from_numpy,
-    host_value,
     make_view,
     memory_order,
     ndarray,
@@ -592,11 +590,48 @@ def place_as(a: ndarray, row: DType) -> tuple[Shape, tuple[int, tuple[int, ...]]
     return tuple(shape), (offset // new, tuple(stride // new for stride in steps))
 
 
+_REQUIREMENTS = {
+    "C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F",
+    "A": "A", "ALIGNED": "A", "W": "W", "WRITEABLE": "W", "O": "O", "OWNDATA": "O", "E": "E", "ENSUREARRAY": "E",
+}  # fmt: skip
+
+
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    """An array that meets requirements on its memory."""
-    if not isinstance(a, ndarray):
-        return asanyarray(np.require(a, dtype, requirements))
-    return from_numpy(np.require(host_value(a), dtype, requirements))
+    """An array that meets requirements on its memory; itself if it does already."""
+    wanted = {_REQUIREMENTS[one.upper()] for one in requirements or ()}
+    if {"C", "F"} <= wanted:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    order = "F" if "F" in wanted else "C" if "C" in wanted else "A"
+    found = array(a, dtype, copy=None, order=order)
+    flags = found.flags
+    missing = ("W" in wanted and not flags.writeable) or ("O" in wanted and not flags.owndata)
+    return found.copy(order) if missing else found
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """Without zeros at the ends of axes: a view.
+
+    Parameters
+    ----------
+    filt : array_like
+    trim : {"fb", "f", "b"}
+        From the front, the back or both.
+    axis : int or tuple of int, optional
+        All of them if absent.
+    """
+    source = as_array(filt)
+    side = trim.lower()
+    if not isinstance(source, ndarray) or isinstance(filt, list | tuple) or side not in ("fb", "bf", "f", "b"):
+        return np.trim_zeros(borrowed_value(filt) if isinstance(filt, ndarray) else filt, trim, axis)
+    axes = tuple(range(source.ndim)) if axis is None else axis_numbers(axis, source.ndim)
+    inside = [np.unique(one) for one in borrowed_value(source).nonzero()]
+    key: list[slice] = []
+    for k, extent in enumerate(source.shape):
+        first, last = (int(inside[k][0]), int(inside[k][-1]) + 1) if inside[k].size else (extent, extent)
+        if inside[k].size == 0 and "f" not in side:
+            first, last = 0, 0
+        key.append(slice(first if "f" in side else 0, last if "b" in side else extent) if k in axes else slice(None))
+    return source[tuple(key)]
 
 
 def sliding_window_view(

@@ -35,11 +35,25 @@ class FlatIterator:
         self.base = array
         self._position = 0
 
+    @property
+    def index(self) -> int:
+        """How many elements were taken."""
+        return self._position
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The index of the element that is taken next."""
+        position, found = self._position, []
+        for extent in reversed(self.base.shape[1:]):
+            position, place = divmod(position, extent)
+            found.append(place)
+        return (position, *reversed(found)) if self.base.shape else ()
+
     def __len__(self) -> int:
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(manipulation.ravel(self.base))
+        return self
 
     def __next__(self) -> Any:
         if self._position >= self.base.size:
@@ -130,16 +144,9 @@ def _dumps(self: ndarray) -> bytes:
     return host_value(self).dumps()
 
 
-def _getfield(self: ndarray, dtype: Any, offset: int = 0) -> Any:
-    """A field of each element."""
-    return as_operand(host_value(self).getfield(dtype, offset))
-
-
 def _setfield(self: ndarray, value: Any, dtype: Any, offset: int = 0) -> None:
     """Set a field of each element."""
-    host = host_value(self)
-    host.setfield(np.asarray(value), dtype, offset)
-    replace_value(self, host)
+    assignment.setitem(layout.getfield(self, dtype, offset), ..., value)
 
 
 def _hosted_method(name: str) -> Callable[..., Any]:
@@ -177,7 +184,8 @@ def _mT(self: ndarray) -> ndarray:
 
 
 def _data(self: ndarray) -> memoryview:
-    return memoryview(host_value(self))
+    # A copy: what cannot be written cannot lose a write.
+    return memoryview(host_value(self)).toreadonly()
 
 
 def _ctypes(self: ndarray) -> Any:
@@ -253,7 +261,7 @@ def install() -> None:
         setattr(ndarray, name, _hosted_method(name))
     plain: dict[str, Callable[..., Any]] = {
         "round": composed.round, "dot": products.dot, "fill": _fill, "copy": _copy, "sort": _sort, "partition": _partition, "resize": _resize,
-        "byteswap": _byteswap, "setflags": _setflags, "tofile": _tofile, "dump": _dump, "dumps": _dumps, "getfield": _getfield,
+        "byteswap": _byteswap, "setflags": _setflags, "tofile": _tofile, "dump": _dump, "dumps": _dumps, "getfield": layout.getfield,
         "setfield": _setfield, "to_device": to_device, "explain": _explain, "__getitem__": indexing.getitem,
         "__array_ufunc__": array_ufunc, "__array_function__": array_function, "__array_namespace__": _namespace,
         "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,

@@ -5,7 +5,8 @@ never sees a later write, and all views of one cell see every write.
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -14,9 +15,22 @@ from blockarray.execution.device import current_device
 from blockarray.execution.evaluate import evaluate_nodes
 from blockarray.execution.memory import buffer_of, host_copy, host_elements, host_view, shared_buffer, view_node
 from blockarray.execution.statistics import run as statistics
-from blockarray.graph.nodes import Cast, Constant, Node, Shape, Source, Update, View, row_major_strides
+from blockarray.graph.nodes import (
+    Cast,
+    Constant,
+    Iota,
+    Map,
+    Node,
+    Scatter,
+    Shape,
+    Source,
+    Update,
+    View,
+    row_major_strides,
+    token,
+)
 from blockarray.graph.recording import linearize
-from blockarray.reinterpretation import reinterpreting_view, write_reinterpreted
+from blockarray.reinterpretation import change_reinterpreted, reinterpreting_view
 from blockarray.scalars import NumpyScalar, scalar_type
 from codegen import dtypes
 from codegen.dtypes import DType
@@ -361,11 +375,58 @@ def write(array: ndarray, value: Node) -> None:
         offset, strides = array._view if array._view is not None else (0, row_major_strides(array._shape))
         if array.size == 0:
             return
+        change = _changing(value, array._row, offset, array._shape, strides)
         if array._row is not node.dtype:
             del node
-            write_reinterpreted(cell, value, array._row, offset, array._shape, strides)
+            change_reinterpreted(cell, array._row, change)
             return
-        cell.node = Update(node, value, offset, array._shape, strides)
+        cell.node = change(node)
+    note_write(cell)
+
+
+def _changing(value: Node, dtype: DType, offset: int, shape: Shape, strides: tuple[int, ...]) -> Callable[[Node], Node]:
+    """What makes a memory's new value from the old one, when `value` is written through a view of it."""
+    if not repeats_elements(shape, strides):
+        return lambda base: Update(base, value, offset, shape, strides)
+    # Which of several values an element takes must not depend on how the work is spread: the last one, as in NumPy.
+    places = positions_of(offset, shape, strides, value.device)
+    skip = len(shape) - len(value.shape)
+    own = zip(value.shape, row_major_strides(value.shape), strict=True)
+    spread = View(value, 0, shape, (0,) * skip + tuple(0 if extent == 1 else stride for extent, stride in own))
+    return lambda base: Scatter(base, places, (spread,), None, dtype)
+
+
+@lru_cache(maxsize=4096)
+def repeats_elements(shape: Shape, strides: tuple[int, ...]) -> bool:
+    """Whether two indices of a view may be one element of the memory."""
+    reach = 0
+    for stride, extent in sorted((abs(stride), extent) for stride, extent in zip(strides, shape, strict=True)):
+        if extent == 1:
+            continue
+        if stride <= reach:
+            return True
+        reach += stride * (extent - 1)
+    return False
+
+
+def positions_of(offset: int, shape: Shape, strides: tuple[int, ...], device: Backend) -> Node:
+    """The elements of the memory that a view shows, as int64 of the view's shape."""
+    node: Node = View(Constant(offset, dtypes.int64, device), 0, shape, (0,) * len(shape))
+    for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
+        if stride == 0:
+            continue
+        along = View(Iota(extent, device), 0, shape, tuple(int(k == axis) for k in range(len(shape))))
+        step = Constant(stride, dtypes.int64, device)
+        moved = Map("multiply", (along, step), shape, dtypes.int64, _MULTIPLY, device)
+        node = Map("add", (node, moved), shape, dtypes.int64, _ADD, device)
+    return node
+
+
+_MULTIPLY, _ADD = (token(("map", name, dtypes.int64, dtypes.int64)) for name in ("multiply", "add"))
+
+
+def note_write(cell: Cell) -> None:
+    """Remember the line that put a new node into the cell, and evaluate when much has been recorded."""
     cell.node.record(user_frame())
     if cell.node.depth > DEEPEST or cell.node.weight > HEAVIEST:
         _bound(cell.node)

@@ -1,7 +1,6 @@
 """Reductions and running folds: sum, prod, max, min, mean, var, std, any, all, argmax, argmin, ptp, count_nonzero, cumsum, cumprod."""
 
 import operator
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -516,4 +515,4 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return _running(UFUNCS["multiply"], a, axis, dtype, out)
 
 
-ufuncs.register_reductions(sys.modules[__name__])
+ufuncs.register_methods(reduce=reduce, accumulate=accumulate)

@@ -6,11 +6,12 @@ is given to a node of the view's dtype, updated like any other, and given back.
 """
 
 import weakref
+from collections.abc import Callable
 from typing import Protocol
 
 from blockarray.execution.evaluate import evaluate_nodes
 from blockarray.execution.memory import FULL_ALIGNMENT, Buffer, buffer_of, buffer_token, window_of, window_range
-from blockarray.graph.nodes import Constant, Node, Shape, Source, Update, View, numpy_scalar
+from blockarray.graph.nodes import Constant, Node, Shape, Source, View, numpy_scalar
 from codegen.dtypes import DType
 
 
@@ -39,10 +40,8 @@ def reinterpreting_view(holder: Holder, dtype: DType, offset: int, shape: Shape,
     return View(window, offset - first, shape, strides)
 
 
-def write_reinterpreted(
-    holder: Holder, value: Node, dtype: DType, offset: int, shape: Shape, strides: tuple[int, ...]
-) -> None:
-    """Replace elements of `dtype` of the holder's memory by `value`, which has the dtype and broadcasts to `shape`."""
+def change_reinterpreted(holder: Holder, dtype: DType, change: Callable[[Node], Node]) -> None:
+    """Change the holder's memory, seen as a row of elements of `dtype`: `change` makes the update of a node of them."""
     node = computed(holder)
     own, device, memory_shape = node.dtype, node.device, node.shape
     buffer = node.buffer
@@ -60,9 +59,9 @@ def write_reinterpreted(
     del node
     if reference() is not None:
         seen.shared = True
-    update = Update(source, value, offset, shape, strides)
+    update = change(source)
     holder.node = update
-    del source, value
+    del source, change
     try:
         evaluate_nodes(update)
     except BaseException:

@@ -274,11 +274,11 @@ class UFunc:
     def reduce(self, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: bool = False,
                initial: Any = np._NoValue, where: Any = True) -> Any:  # fmt: skip
         """Fold the function along axes."""
-        return self._methods().reduce(self, array, axis, dtype, out, keepdims, initial, where)
+        return _registered["reduce"](self, array, axis, dtype, out, keepdims, initial, where)
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Running fold along an axis."""
-        return self._methods().accumulate(self, array, axis, dtype, out)
+        return _registered["accumulate"](self, array, axis, dtype, out)
 
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
         """The function on every pair of an element of `a` and one of `b`."""
@@ -290,29 +290,20 @@ class UFunc:
 
     def at(self, array: Any, indices: Any, *values: Any) -> None:
         """The function applied in place at `indices`, one after the other."""
-        call_numpy(self.numpy.at, (array, indices, *values), {}, name=f"{self.__name__}.at", changes=(0,))
+        _registered["at"](self, array, indices, *values)
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Folds over the slices that `indices` bound."""
-        return call_numpy(
-            self.numpy.reduceat,
-            (array, indices),
-            _given(axis=axis, dtype=dtype, out=out),
-            name=f"{self.__name__}.reduceat",
-        )
-
-    @staticmethod
-    def _methods() -> Any:
-        return _registered["reductions"]
+        return _registered["reduceat"](self, array, indices, axis, dtype, out)
 
 
-# reductions.py registers itself here: it builds on ufuncs, and a ufunc's methods are reductions.
-_registered: dict[str, Any] = {}
+# Modules that build on ufuncs give their methods here.
+_registered: dict[str, Callable[..., Any]] = {}
 
 
-def register_reductions(module: Any) -> None:
-    """Tell ufuncs where `reduce` and `accumulate` are."""
-    _registered["reductions"] = module
+def register_methods(**methods: Callable[..., Any]) -> None:
+    """Tell ufuncs their `reduce`, `accumulate`, `at` and `reduceat`."""
+    _registered.update(methods)
 
 
 def any_below_zero(node: Node) -> bool:

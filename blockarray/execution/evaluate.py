@@ -8,7 +8,7 @@ from blockarray.execution.memory import Buffer, buffer_token, through_windows, w
 from blockarray.execution.plan_cache import CompiledPlan, Launch, find_plan
 from blockarray.execution.replay import FOUND_AGAIN, find_replays, keep_replay
 from blockarray.execution.statistics import run as statistics
-from blockarray.graph.nodes import Contract, Gather, Node, Reduce, Scan, Source, Update, View, Window
+from blockarray.graph.nodes import Contract, Gather, Node, Reduce, Scan, Scatter, Source, Update, View, Window
 from blockarray.graph.recording import Recording, linearize
 from codegen.targets.backend import Memory
 
@@ -45,7 +45,11 @@ def evaluate_nodes(*nodes: Node) -> None:
                 return
         recording = linearize(roots)
         if recording.has_updates:
-            updates = [weakref.ref(node) for node in recording.nodes if type(node) is Update and node.buffer is None]
+            updates = [
+                weakref.ref(node)
+                for node in recording.nodes
+                if isinstance(node, Update | Scatter) and node.buffer is None
+            ]
             del recording
             for reference in updates:
                 update = reference()
@@ -68,31 +72,41 @@ def evaluate_nodes(*nodes: Node) -> None:
         _run(plan, recording.roots, recording.leaves)
 
 
-def _evaluate_alone(update: Update) -> None:
+def _evaluate_alone(update: Update | Scatter) -> None:
     """Compute an update whose inputs build on no pending update.
 
     The kernel writes into a window of the old value's memory, which is taken over if nothing else can read it, and into a copy of it
     otherwise. What the new elements are computed from may lie in the same memory: then either it is read exactly where it is
     written, or the copy is taken as well.
     """
-    evaluate_nodes(update.inputs[0])
-    base, value = update.inputs
+    # What a scatter writes, and where, is memory of its own.
+    evaluate_nodes(*(update.inputs if isinstance(update, Scatter) else update.inputs[:1]))
+    base, *rest = update.inputs
     old = base.buffer
     assert old is not None
     dtype, device, itemsize = update.dtype, update.device, update.dtype.itemsize
-    first, extent = window_range(update.offset, update.view_shape, update.strides, itemsize)
-    window = window_of(base, first, extent)
-    twin = Update(window, value, update.offset - first, update.view_shape, update.strides)
+    twin: Update | Scatter
+    if isinstance(update, Scatter):
+        first, extent = 0, base.size
+        window = window_of(base, first, extent)
+        twin = Scatter(window, rest[0], tuple(rest[1:]), update.function, update.working)
+    else:
+        first, extent = window_range(update.offset, update.view_shape, update.strides, itemsize)
+        window = window_of(base, first, extent)
+        twin = Update(window, rest[0], update.offset - first, update.view_shape, update.strides)
     recording = linearize((twin,))
     if recording.views and through_windows(recording.views):
         recording = linearize((twin,))
     plan = find_plan(recording, device)
-    safe = not old.shared and _reads_where_it_writes(recording, window, old, twin)
+    if isinstance(twin, Scatter):
+        safe = not old.shared and base not in rest
+    else:
+        safe = not old.shared and _reads_where_it_writes(recording, window, old, twin)
     again = Source(base.shape, dtype, device, old)
     reference = weakref.ref(base)
     update.inputs = ()
     # From here on only the recording holds what the update is computed from, unless something else will read it too.
-    del base, value, window
+    del base, rest, window
     memory = old.memory
     if not safe or reference() is not None or _is_read_elsewhere(recording, old):
         memory = device.allocate(old.memory.nbytes)
@@ -100,7 +114,7 @@ def _evaluate_alone(update: Update) -> None:
     try:
         _run(plan, (twin,), recording.leaves, memory.address + first * itemsize, memory)
     except BaseException:
-        update.inputs = (again, twin.inputs[1])
+        update.inputs = (again, *twin.inputs[1:])
         raise
     if twin.buffer is not None:
         # The plan made the window's new value elsewhere.

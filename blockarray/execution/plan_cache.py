@@ -14,11 +14,12 @@ from blockarray.execution.statistics import run as statistics
 from blockarray.fusion.explain import Explanation, explain_plan
 from blockarray.fusion.lower import LoweredKernel, SlotConstant, SlotNumber, SlotPointer, lower
 from blockarray.fusion.partition import make_plan
-from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf, Step
+from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf, Scattering, Step
 from blockarray.fusion.split import split
 from blockarray.graph.nodes import Node
 from blockarray.graph.recording import Recording
 from blockarray.kernels.matmul import DeviceProduct
+from blockarray.kernels.scatter import LoweredScatter, lower_scatter
 from codegen.compiler import Executable, compile_kernel
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend, BoundLaunch
@@ -32,7 +33,10 @@ class Launch:
     __slots__ = ("run", "slots", "pointers", "constants", "programs", "parallel", "executable")
 
     def __init__(
-        self, lowered: LoweredKernel, executable: Executable, constants: Mapping[int, tuple[DType, int]]
+        self,
+        lowered: LoweredKernel | LoweredScatter,
+        executable: Executable,
+        constants: Mapping[int, tuple[DType, int]],
     ) -> None:
         arguments = lowered.arguments
         count = max(len(arguments), 1)
@@ -159,6 +163,9 @@ def _prepare_steps(plan: GraphPlan, device: Backend, constants: Mapping[int, tup
 def _prepared(step: Step, device: Backend, constants: Mapping[int, tuple[DType, int]]) -> list[PreparedStep]:
     if isinstance(step, KernelPlan):
         return [Launch(one, compile_kernel(one.kernel, device), constants) for one in lower(step, device.target)]
+    if isinstance(step, Scattering):
+        scatter = lower_scatter(step, device.target)
+        return [Launch(scatter, compile_kernel(scatter.kernel, device), constants)]
     return [bind_product(step, device)]
 
 

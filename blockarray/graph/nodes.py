@@ -374,6 +374,31 @@ class Update(Node):
         self.strides = strides
 
 
+class Scatter(Node):
+    """The first input with elements at positions replaced, one after the other in row-major order: the last of equal positions wins.
+
+    The second input holds positions in the first one's row-major memory: int64, inside, not negative. The third has their shape or one
+    element. Without a `function` it is what is stored, in the dtype of the first. With one, ``function(element, value)`` is, computed in the
+    dtype `working`, which the third has (a function of one operand has no third), and converted back.
+    """
+
+    __slots__ = ("function", "working")
+
+    function: str | None
+    working: DType
+
+    def __init__(
+        self, base: Node, places: Node, values: tuple[Node, ...], function: str | None, working: DType
+    ) -> None:
+        meaning = ("scatter", function, working)
+        Node.__init__(self, (base, places, *values), base.shape, base.dtype, token(meaning), base.device)
+        self.function = function
+        self.working = working
+
+    def describe(self) -> str:
+        return "scatter" if self.function is None else f"{self.function} at positions"
+
+
 class Contract(Node):
     """A matrix product ``a @ b``: shapes (…, M, K) and (…, K, N) with equal batch shapes, one dtype for all."""
 

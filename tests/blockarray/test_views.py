@@ -152,6 +152,88 @@ def test_the_class_makes_arrays():
         np.ndarray((2,), "S3")
 
 
+def test_fields_are_views():
+    found = []
+    for xp in (np, numpy):
+        x = xp.arange(6.0)
+        x[::2].getfield("int32", 4)[...] = 1074266112
+        x[1:].setfield(7, "int16", 0)
+        found.append(x.tolist())
+        with pytest.raises(ValueError, match="Need 0 <= offset|larger than original|offset must be"):
+            x.getfield("int32", 6)
+    assert found[0] == found[1]
+
+
+def overlapping(xp, name, extent):
+    x = xp.zeros(extent)
+    tricks = xp.lib.stride_tricks
+    if name == "windows":
+        seen = tricks.sliding_window_view(x, 3, writeable=True)
+    else:
+        seen = tricks.as_strided(x, (40, extent), (0, 8))
+    seen[...] = xp.arange(float(seen.size)).reshape(seen.shape)
+    seen += 1
+    return x
+
+
+@pytest.mark.parametrize("name", ["windows", "repeated"])
+@pytest.mark.parametrize("extent", [10, 5000])
+def test_the_last_value_written_through_a_view_that_repeats_elements_stays(name, extent):
+    assert_equal_arrays(overlapping(np, name, extent), overlapping(numpy, name, extent))
+
+
+def test_iterators_write_back():
+    x = np.arange(6.0).reshape(2, 3)
+    with np.nditer([x[:, ::2], x[:, :2]], op_flags=[["readwrite"], ["readonly"]]) as elements:
+        for first, second in elements:
+            first[...] = first * 10 + second
+    expected = numpy.arange(6.0).reshape(2, 3)
+    with numpy.nditer([expected[:, ::2], expected[:, :2].copy()], op_flags=[["readwrite"], ["readonly"]]) as elements:
+        for first, second in elements:
+            first[...] = first * 10 + second
+    assert_equal_arrays(x, expected)
+    for element in np.nditer(x, op_flags=["readwrite"]):
+        element[...] = 0
+    assert not x.any()
+    assert [int(one) for one in np.nditer(np.arange(3))] == [0, 1, 2]
+    with pytest.raises(ValueError, match="read-only"):
+        np.nditer(np.broadcast_to(x, (2, 2, 3)), op_flags=["readwrite"])
+    with pytest.raises(TypeError, match="read-only"):
+        x.data[0] = 1  # type: ignore[index]
+
+
+def test_the_flat_iterator():
+    for xp in (np, numpy):
+        x = xp.arange(12.0).reshape(3, 4).T
+        flat = x.flat
+        next(flat)
+        x.flat[2] = 50
+        assert (float(next(flat)), float(next(flat)), flat.index, flat.coords, len(flat)) == (4.0, 50.0, 3, (1, 0), 12)
+        taken = x.flat[1:3]
+        taken[0] = -1
+        assert x.flat[1] == 4
+        x.flat[[1, 1, 3]] = [5, 6, 7]
+        x.flat[::5] = [1, 2]
+        assert x.tolist() == [[1.0, 6.0, 50.0], [7.0, 5.0, 2.0], [2.0, 6.0, 10.0], [3.0, 1.0, 11.0]]
+
+
+@pytest.mark.parametrize("side", ["fb", "f", "b"])
+@pytest.mark.parametrize("values", [[0, 0, 1, 2, 0], [0, 0], [], [[0, 0, 0], [0, 1, 0]]])
+def test_trim_zeros_gives_a_view(values, side):
+    ours, theirs = np.array(values, "int64"), numpy.array(values, "int64")
+    assert_equal_arrays(np.trim_zeros(ours, side), numpy.trim_zeros(theirs, side))
+    assert np.trim_zeros(ours, side).base is ours
+
+
+def test_require():
+    x = np.arange(6.0).reshape(2, 3)
+    assert np.require(x, None, ["C", "W"]) is x
+    assert np.require(x.T, None, "F")._cell is x._cell and np.require(x.T, None, "C").flags.c_contiguous
+    assert np.require(x[:1], None, "O").flags.owndata
+    with pytest.raises(ValueError, match='both "C" and "F"'):
+        np.require(x, None, ["C", "F"])
+
+
 def test_what_shares_memory():
     x = np.arange(12.0)
     assert np.shares_memory(x, x[3:]) and not np.shares_memory(x[::2], x[1::2])
