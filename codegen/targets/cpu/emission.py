@@ -75,6 +75,7 @@ class HostEmission(Emission):
         writer.start(setup)
         counts = [programs_along(context, axis) for axis in context.kernel.grid]
         starts = split_program(context, "%begin", counts)
+        context.emit_scalars_on_entry()
         before = writer.block
         writer.jump(body)
         writer.start(body)
