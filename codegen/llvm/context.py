@@ -64,6 +64,7 @@ class EmissionContext:
         self._depth: dict[Value, int] = {}
         self._once: dict[str, str] = {}
         self._emitted_on_entry: set[Value] = set()
+        self._streaming_note = ""
         self._distributions: dict[tuple[int, ...], Distribution] = {}
 
     def open_function(self, header: str) -> None:
@@ -85,6 +86,12 @@ class EmissionContext:
         if name is None:
             name = self._once[key] = self.writer.stack(type_, count, alignment)
         return name
+
+    def streaming_note(self) -> str:
+        """The metadata that stores past the caches refer to."""
+        if not self._streaming_note:
+            self._streaming_note = self.module.metadata("!{i32 1}")
+        return self._streaming_note
 
     def splat(self, element: str, name: str, width: int) -> str:
         """A register with one element everywhere."""

@@ -38,6 +38,9 @@ PARALLEL_WORK = 1 << 20
 # A cut costs another kernel, and reductions get through more work in a microsecond: they write next to nothing.
 _HOST_CUT_WORK = 4 << 20
 
+# Outputs as large as so many of the caches that one core has to itself are written past the caches.
+_STREAMED_CACHES = 8
+
 # Programs that a cut aims at, and how many are enough to do without one: a cut costs another kernel, and another walk
 # over the data where folds depend on one another.
 _PROGRAMS_PER_HOST_CORE = 4
@@ -72,6 +75,22 @@ def piece_of(problem: Problem, axis: int, target: Target) -> int:
         piece = min(piece, max(least, power_of_two_to(max(1, _HOST_MOST_BYTES // bytes_per_index))))
     piece = max(piece, _SHORTEST_PIECE, power_of_two_from(-(-extent // _MOST_PIECES)))
     return piece if extent >= 2 * piece else 0
+
+
+def streams(problem: Problem, target: Target) -> bool:
+    """Whether what a host kernel writes will have left the caches before it is read, so that it can as well go past them.
+
+    A line that is written past the caches is not read first: a third less traffic for a kernel with one operand. Measured on
+    ``a*x+b`` of float32 that is 1.6 times as fast from 4 MiB on; but a small result may be read again at once from a cache.
+    """
+    if target.lanes > 1:
+        return False
+    written = 0
+    for access in problem.accesses:
+        if access.written:
+            points = prod(extent for extent, stride in zip(problem.extents, access.strides, strict=True) if stride)
+            written += points * access.itemsize
+    return written >= _STREAMED_CACHES * target.cache_bytes
 
 
 def work_of(problem: Problem) -> float:
