@@ -16,6 +16,8 @@ _WHOLE_ROW_BYTES_PER_LANE = 64
 # 48 KiB that keep an H200's memory busy.
 _BYTES_UNDER_WAY = 64
 _SHORT_ROW_ELEMENTS = 8
+# Elements of a lane's run that are folded together where a combiner takes several at a time.
+_WINDOWS = 4
 # A multiprocessor has to be given several programs before one more of them hides the latency of the others.
 _PROGRAMS_PER_CORE = 4
 
@@ -64,6 +66,7 @@ def _with_lanes(
     reasons: list[str],
     blocked: int = -1,
     steps: int = 1,
+    windows: int = 1,
 ) -> Schedule:
     runs = (*(1,) * (len(tile) - 1), min(run, tile[-1]))
     return Schedule(
@@ -74,6 +77,7 @@ def _with_lanes(
         run=runs,
         blocked=blocked,
         steps=steps,
+        windows=windows,
         reasons=tuple(reasons),
     )
 
@@ -172,6 +176,10 @@ def _long_rows(problem: Problem, target: Target) -> Schedule:
     spread = _spread(tile, run, lanes)
     long = problem.reach(blocked) >= 2 * STEPS * tile[blocked]
     reason = f"rows of {problem.reach(blocked)} stream through, {tile[blocked]} elements at a time"
+    if problem.gathers:
+        windows = power_of_two_to(max(1, min(_WINDOWS, problem.reach(blocked) // tile[blocked])))
+        steps = STEPS if problem.reach(blocked) >= 2 * STEPS * windows * tile[blocked] else 1
+        return _with_lanes("streaming", tile, spread, run, [reason], blocked, steps, windows)
     return _with_lanes("streaming", tile, spread, run, [reason], blocked, STEPS if problem.sums and long else 1)
 
 
