@@ -28,10 +28,23 @@ def schedule_for_lanes(problem: Problem, target: Target) -> Schedule:
         return _elementwise(problem, target)
     if not problem.reduced[-1]:
         return _columns(problem, target)
-    longest = _WHOLE_ROW_BYTES_PER_LANE * 8 // problem.element_bits * target.max_lanes_per_program
-    if prod(problem.whole_tile()) <= min(longest, 16 * target.max_lanes_per_program) and not any(problem.pieces):
+    if prod(problem.whole_tile()) <= _longest_whole_row(problem, target) and not any(problem.pieces):
         return _whole_rows(problem, target)
     return _long_rows(problem, target)
+
+
+def _longest_whole_row(problem: Problem, target: Target) -> int:
+    """Elements of a row that the registers of one program can hold.
+
+    A cluster of thread blocks takes part where a row is read again to write it: it is read once then. What only reads goes
+    over a longer row as fast, and waits for nobody.
+    """
+    held = min(16, _WHOLE_ROW_BYTES_PER_LANE * 8 // problem.element_bits)
+    last = problem.rank - 1
+    rewrites = problem.passes > 1 and any(access.written and access.strides[last] for access in problem.accesses)
+    if rewrites and len(problem.reduced_axes) == 1 and not problem.running:
+        return held * max(target.max_lanes_per_program, target.clustered_lanes)
+    return held * target.max_lanes_per_program
 
 
 def longest_run(problem: Problem) -> int:
@@ -130,7 +143,7 @@ def _row_lanes(row: int, run: int, target: Target) -> int:
         wanted = 256
     else:
         wanted = power_of_two_from(row) // 16
-    return max(1, min(wanted, row // run, target.max_lanes_per_program))
+    return max(1, min(wanted, row // run, max(target.max_lanes_per_program, target.clustered_lanes)))
 
 
 def _whole_rows(problem: Problem, target: Target) -> Schedule:

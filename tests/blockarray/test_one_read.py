@@ -95,7 +95,23 @@ def test_rows_on_the_host(make: object, scaled: bool, columns: int) -> None:
 @pytest.mark.parametrize("make", [variance, exponentials])
 def test_rows_as_ptx(make: object) -> None:
     x = np.random.default_rng(1).normal(3.0, 2.0, (ROWS, SHARED + 8))
-    check(make(SHARED + 8, True), x, on_host=False)  # type: ignore[operator]
+    check(make(SHARED + 8, False), x, on_host=False)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("make", [variance, exponentials])
+@pytest.mark.parametrize("columns", [SHARED + 8, 65_536, 40_003])
+def test_rows_in_the_registers_of_several_blocks(make: object, columns: int) -> None:
+    x = np.random.default_rng(1).normal(3.0, 2.0, (ROWS, columns))
+    plan = make(columns, True)  # type: ignore[operator]
+    assert in_one_read(plan, GPU) is plan
+    schedule = schedule_of(plan, GPU)
+    assert schedule.strategy == "whole" and GPU.max_lanes_per_program < schedule.layout.lane_count
+    memory = memory_of(x)
+    expected = evaluate_plan(plan, memory)
+    found = run_as_ptx(plan, memory, GPU)
+    compare(expected, {number: found[number] for number in expected}, 2e-6)
+    without_clusters = schedule_of(plan, nvptx_target("sm_80"))
+    assert without_clusters.strategy == "streaming"
 
 
 @pytest.mark.parametrize("on_host", [True, False], ids=["host", "ptx"])

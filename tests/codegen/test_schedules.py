@@ -52,7 +52,7 @@ def problems(draw: st.DrawFn) -> Problem:
 def check(problem: Problem, schedule: Schedule, target: Target) -> None:
     layout = schedule.layout
     assert len(schedule.tile) == len(schedule.tail) == layout.rank == problem.rank
-    assert layout.lane_count <= target.max_lanes_per_program
+    assert layout.lane_count <= max(target.max_lanes_per_program, target.clustered_lanes)
     if target.lanes == 1:
         assert layout.lane_count == 1
     else:
