@@ -8,9 +8,10 @@ from codegen.target import Target
 TRIPLE = "nvptx64-nvidia-cuda"
 WARP_LANES = 32
 LANES_PER_BLOCK = 1024
-# A program of more lanes is a cluster of blocks of so many each: several of them fit on a multiprocessor, so that one
-# computes while others wait for memory. Eight blocks are the most that every device with clusters takes.
-LANES_PER_CLUSTERED_BLOCK = 512
+# A program of more lanes is a cluster of blocks of so many each. On an H200 a softmax over rows of 65536 runs at 0.87 of the
+# copy bandwidth in two blocks of 1024 lanes, at 0.67 in eight of 512: the fewer blocks wait for one another, the better.
+# Eight blocks are the most that every device with clusters takes.
+LANES_PER_CLUSTERED_BLOCK = 1024
 _BLOCKS_PER_CLUSTER = 8
 ACCESS_BITS = 128
 """The widest load or store of one lane."""
