@@ -221,6 +221,32 @@ def exp(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     return exp_scaled(core, x)
 
 
+# Between these, 2**k is a normal number; beyond, what is left for the special function to do is small or large enough
+# that its result times 2**k underflows or overflows as it should.
+_SCALED_LOWEST, _SCALED_HIGHEST = -87.0, 88.0
+# log2(e) less its nearest float32.
+_LOG2_OF_E_REST = 1.925963033500011e-08
+
+
+def exp_of_special_unit(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
+    """e to the power x where a unit of its own gives 2**r to about 2**-22.5 (GPUs).
+
+    Nine instructions instead of twenty, which decides whether rows of exponentials run at the speed of memory: x log2(e) is
+    k + r with an integer k, and r is computed with two fused products, so that large x lose nothing.
+    """
+    if core.dtype(x).bits != 32:
+        return exp_scaled(core, x)
+    log2_of_e = core.constant(x, LOG2_OF_E)
+    inside = core.apply(
+        "fmin", core.apply("fmax", x, core.constant(x, _SCALED_LOWEST)), core.constant(x, _SCALED_HIGHEST)
+    )
+    rounded = core.intrinsic("llvm.fma", inside, log2_of_e, core.constant(x, SINGLE.rounder))
+    multiple = rounded - SINGLE.rounder
+    rest = core.intrinsic("llvm.fma", x, log2_of_e, -multiple)
+    rest = core.intrinsic("llvm.fma", x, core.constant(x, _LOG2_OF_E_REST), rest)
+    return core.intrinsic("llvm.nvvm.ex2.approx.ftz", rest) * power_of_two(core, rounded, SINGLE)
+
+
 def exp2_of_rest(rest: ScalarValue, constants: ExponentialConstants) -> ScalarValue:
     """``2**r`` for |r| <= 1/2."""
     core = rest.core
