@@ -12,6 +12,7 @@ from codegen.ir.operations import (
     Allocate,
     Constant,
     Dot,
+    DotLoop,
     Gather,
     Load,
     Map,
@@ -202,7 +203,9 @@ class _Verifier:
 
 
 def _uses_dot(body: Body) -> bool:
-    return any(isinstance(operation, Dot) or any(map(_uses_dot, operation.bodies)) for operation in body.operations)
+    return any(
+        isinstance(operation, (Dot, DotLoop)) or any(map(_uses_dot, operation.bodies)) for operation in body.operations
+    )
 
 
 def _without_layout(kind: Type) -> Type:

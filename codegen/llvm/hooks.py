@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.dtypes import DType
+from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Kernel
+from codegen.ir.operations import DotLoop, Store
 from codegen.llvm.core import Register
 from codegen.llvm.fragments import AxisSplit
-from codegen.llvm.index import Index
+from codegen.llvm.index import Index, multiply
 from codegen.target import Target
 
 if TYPE_CHECKING:
@@ -147,6 +149,20 @@ class Emission(ABC):
     def lane(self, context: "EmissionContext", axis: AxisSplit) -> Index:
         """Which of the axis' different lanes this one is, in ``0 … axis.lanes - 1``."""
 
+    def lane_start(self, context: "EmissionContext", axis: AxisSplit) -> Index:
+        """The first element of the axis that this lane holds."""
+        lane = self.lane(context, axis)
+        if axis.turns == 1:
+            return multiply(context.writer, lane, axis.run)
+        if isinstance(lane, int):
+            group, inside = divmod(lane, axis.group)
+            return (group * axis.turns * axis.group + inside) * axis.run
+        shift = axis.group.bit_length() - 1
+        group_number = context.once(f"lshr i64 {lane}, {shift}")
+        within = context.once(f"and i64 {lane}, {axis.group - 1}")
+        start = context.once(f"mul nuw nsw i64 {group_number}, {axis.turns * axis.group}")
+        return multiply(context.writer, context.once(f"add nuw nsw i64 {start}, {within}"), axis.run)
+
     @abstractmethod
     def owner(self, context: "EmissionContext", axes: tuple[AxisSplit, ...]) -> str | None:
         """An i1: this lane stores a block with these axes, lanes with copies of it do not; None if there are none."""
@@ -166,6 +182,14 @@ class Emission(ABC):
     @abstractmethod
     def allocate(self, context: "EmissionContext", dtype: DType, count: int) -> tuple[str, str]:
         """Memory of the program: pointer and address space."""
+
+    def multiply_windows(self, context: "EmissionContext", product: DotLoop) -> None:
+        """Define the result of a dot loop by the matmul instruction that it names."""
+        raise InternalCompilerError(f"emitter: {context.target.cpu} has no matmul instruction {product.instruction!r}")
+
+    def store_tile(self, context: "EmissionContext", operation: Store) -> bool:
+        """Store a block in a way of the target's own; False if it has none for this one."""
+        return False
 
     @abstractmethod
     def reduce_lanes(

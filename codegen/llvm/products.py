@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from codegen.ir.kernel import Value
-from codegen.ir.operations import Allocate, Cast, Dot, Load, Store
+from codegen.ir.operations import Allocate, Cast, Dot, DotLoop, Load, Store
 from codegen.ir.types import INDEX, BlockType, BufferType
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.core import Register
@@ -62,6 +62,13 @@ def emit_dot(context: EmissionContext, operation: Dot) -> None:
     ]
     tile = _accumulate(context, side_a, side_b, inner, tile)
     context.define(operation.result, [register.name for line in tile for register in line])
+
+
+def emit_dot_loop(context: EmissionContext, operation: DotLoop) -> None:
+    """Products of windows by an instruction of the target."""
+    for buffer in (operation.a, operation.b):
+        context.order.before_read(context.memory(buffer), operation)
+    context.hooks.multiply_windows(context, operation)
 
 
 def _converted(context: EmissionContext, value: Value, accumulator: Value) -> Value:

@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from ptx_tensor import TENSOR_INSTRUCTIONS
 
 from codegen.scalar import fused
 
 Lanes = np.ndarray
 WARP = 32
 MOST_STEPS = 200_000
+MOST_DYNAMIC_BYTES = 100 << 10
 
 _INSTRUCTION = re.compile(r"^(?:@(!?)(%\w+)\s+)?([a-z]\w*(?:\.[\w:]+)*)\s*(.*?);$")
 _TYPES = {
@@ -86,6 +88,10 @@ def parse(text: str) -> Program:
         start = -(-program.shared_bytes // int(alignment)) * int(alignment)
         program.shared[name] = start
         program.shared_bytes = start + int(size)
+    for alignment, name in re.findall(r"\.extern \.shared \.align (\d+) \.b8 (\w+)\[\]", text):
+        start = -(-program.shared_bytes // int(alignment)) * int(alignment)
+        program.shared[name] = start
+        program.shared_bytes = start + MOST_DYNAMIC_BYTES
     for header, body in re.findall(r"^(\.visible \.entry|\.func)(.*?)^\}$", text, re.MULTILINE | re.DOTALL):
         _add_function(program, header, body)
     return program
@@ -285,6 +291,8 @@ class Machine:
             inside = self._read(address, lanes, np.uint64)
             block = self._read(rank, lanes, np.uint32).astype(np.uint64)
             self._write(target, lanes, inside + block * np.uint64(self._block_bytes))
+        elif name in TENSOR_INSTRUCTIONS:
+            TENSOR_INSTRUCTIONS[name](self, instruction, lanes)
         elif name == "shfl":
             self._shuffle(instruction, lanes)
         else:

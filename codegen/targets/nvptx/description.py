@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from codegen.errors import TargetError
 from codegen.target import Target
+from codegen.targets.nvptx.matmul_instructions import instructions_of
 
 TRIPLE = "nvptx64-nvidia-cuda"
 WARP_LANES = 32
@@ -129,4 +130,5 @@ def _target(generation: Generation) -> Target:
         cores=generation.multiprocessors,
         clustered_lanes=_BLOCKS_PER_CLUSTER * LANES_PER_CLUSTERED_BLOCK if generation.capability >= (9, 0) else 0,
         cache_bytes=generation.cache_bytes,
+        matmul_instructions=instructions_of(generation.cpu, generation.capability),
     )

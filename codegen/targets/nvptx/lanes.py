@@ -20,6 +20,8 @@ def special_register(context: EmissionContext, name: str, end: int = 0) -> str:
     """A special register of PTX (``tid.x``), read once; below `end`, if that is known."""
     full = f"@llvm.nvvm.read.ptx.sreg.{name}"
     context.module.declare(full, f"i32 {full}()")
+    if name == "tid.x":
+        end = context.threads
     known = f"range(i32 0, {end}) " if end else ""
     return context.once(f"call {known}i32 {full}()")
 
@@ -32,12 +34,11 @@ def block_count(context: EmissionContext) -> int:
 def lane_number(context: EmissionContext) -> str:
     """The lane's number in its program, as an i32: blocks of a cluster follow one another."""
     blocks = block_count(context)
-    in_block = context.kernel.layout.lane_count // blocks
-    lane = special_register(context, "tid.x", in_block)
+    lane = special_register(context, "tid.x")
     if blocks == 1:
         return lane
     rank = special_register(context, "cluster.ctarank", blocks)
-    return context.once(f"or disjoint i32 {context.once(f'mul i32 {rank}, {in_block}')}, {lane}")
+    return context.once(f"or disjoint i32 {context.once(f'mul i32 {rank}, {context.threads}')}, {lane}")
 
 
 def lane_bits(context: EmissionContext, stride: int, count: int) -> str:
