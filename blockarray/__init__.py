@@ -25,6 +25,7 @@ from blockarray.hosted import hosted_module as _hosted_module
 from blockarray.hosted import hosted_namespace as _hosted_namespace
 from blockarray.interop import from_dlpack
 from blockarray.interop import register_namespace as _register_namespace
+from blockarray.language import kernel
 from blockarray.ndarray import evaluate, ndarray, synchronize
 from blockarray.reporting import explain_run, kernel_log, statistics_of_run
 from blockarray.ufuncs import UFUNCS as _UFUNCS

@@ -1,0 +1,137 @@
+"""What a kernel's parameters are: arrays, numbers, static values; and a call's arguments by parameter."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from codegen import dtypes
+from codegen.dtypes import DType
+from codegen.frontend.language import Static
+from codegen.frontend.signature import ScalarKind, ShapeSignature
+
+# Keywords of the call itself.
+RESERVED = ("grid", "dtype")
+
+
+class Absent:
+    """An output that the call makes."""
+
+    def __repr__(self) -> str:
+        return "<made by the call>"
+
+
+ABSENT = Absent()
+
+
+@dataclass(frozen=True)
+class Declaration:
+    """A kernel's parameters.
+
+    Attributes
+    ----------
+    name : str
+    parameters : mapping
+        Of the function, in order.
+    statics : frozenset of str
+    scalars : mapping
+        Numbers whose dtype is stated.
+    shapes : ShapeSignature or None
+    inputs, outputs : tuple of str
+        Array parameters, if `shapes` says so.
+    """
+
+    name: str
+    parameters: Mapping[str, inspect.Parameter]
+    statics: frozenset[str]
+    scalars: Mapping[str, ScalarKind]
+    shapes: ShapeSignature | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    def bind(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by parameter; TypeError if one is missing or too many."""
+        signature = inspect.Signature(list(self.parameters.values()))
+        try:
+            found = dict(signature.bind_partial(*positional, **named).arguments)
+        except TypeError as error:
+            raise TypeError(f"{self.name}() {error}; its parameters are {signature}") from None
+        for name, parameter in self.parameters.items():
+            if name in found:
+                continue
+            if parameter.default is not inspect.Parameter.empty:
+                found[name] = parameter.default
+            elif name in self.outputs:
+                found[name] = ABSENT
+            elif name in self.statics:
+                raise TypeError(f"{self.name}() missing the static parameter {name!r}: pass {name}=…")
+            else:
+                raise TypeError(f"{self.name}() missing a required argument: {name!r}; its parameters are {signature}")
+        for name in self.statics:
+            try:
+                hash(found[name])
+            except TypeError:
+                raise TypeError(
+                    f"{self.name}(): the static parameter {name!r} must be hashable, found {type(found[name]).__name__}; "
+                    "pass a tuple instead of a list"
+                ) from None
+        return {name: found[name] for name in self.parameters}
+
+
+def declare(function: FunctionType, shapes: str | None) -> Declaration:
+    """Read a function's parameters; TypeError or ValueError if they are not a kernel's."""
+    name = function.__name__
+    try:
+        signature = inspect.signature(function, eval_str=True)
+    except (NameError, SyntaxError, AttributeError):
+        signature = inspect.signature(function)
+    statics, scalars, arrays = set(), {}, []
+    for parameter in signature.parameters.values():
+        if parameter.kind in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD):
+            raise TypeError(f"kernel {name}: expected parameters with names of their own, found {parameter}")
+        if parameter.name in RESERVED:
+            raise TypeError(
+                f"kernel {name}: a parameter cannot be called {parameter.name!r}, which is a keyword of the call"
+            )
+        if _is_static(parameter.annotation):
+            statics.add(parameter.name)
+        elif parameter.annotation is not inspect.Parameter.empty:
+            scalars[parameter.name] = _scalar_kind(name, parameter)
+        else:
+            arrays.append(parameter.name)
+    parsed = None if shapes is None else ShapeSignature.parse(shapes)
+    inputs, outputs = (), ()
+    if parsed is not None:
+        count = len(parsed.inputs) + len(parsed.outputs)
+        if len(arrays) != count:
+            raise ValueError(
+                f"kernel {name}: shapes {shapes!r} describe {count} arrays, the function has {len(arrays)} ({', '.join(arrays)}); "
+                "numbers are annotated with their dtype, static parameters with Static"
+            )
+        inputs, outputs = tuple(arrays[: len(parsed.inputs)]), tuple(arrays[len(parsed.inputs) :])
+    return Declaration(name, signature.parameters, frozenset(statics), scalars, parsed, inputs, outputs)
+
+
+def _is_static(annotation: Any) -> bool:
+    return annotation is Static or (isinstance(annotation, str) and annotation.rpartition(".")[2] == "Static")
+
+
+def _scalar_kind(kernel: str, parameter: inspect.Parameter) -> ScalarKind:
+    annotation = parameter.annotation
+    if annotation is float or annotation == "float":
+        return ScalarKind(dtypes.float64, float)
+    if annotation is int or annotation == "int":
+        return ScalarKind(dtypes.int64, int)
+    try:
+        dtype = annotation if isinstance(annotation, DType) else dtypes.find(np.dtype(annotation))
+    except TypeError:
+        dtype = None
+    if dtype is None:
+        raise TypeError(
+            f"kernel {kernel}: parameter {parameter.name!r} is annotated with {annotation!r}; expected Static, a dtype for a number, or "
+            "nothing for an array"
+        )
+    return ScalarKind(dtype)
