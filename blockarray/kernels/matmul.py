@@ -6,6 +6,7 @@ Products on the host go to NumPy's BLAS (see `execution.library_calls`).
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from blockarray.fusion.lower_parameters import (
     Argument,
@@ -15,18 +16,26 @@ from blockarray.fusion.lower_parameters import (
     index_parameter,
 )
 from blockarray.fusion.plan import Product
-from codegen import dtypes
+from blockarray.graph.nodes import row_major_strides
 from codegen.compiler import compile_kernel
-from codegen.dtypes import DType
-from codegen.ir.builder import Builder
-from codegen.ir.kernel import BufferParameter, GridAxis, Kernel, Parameter, Value
-from codegen.ir.layout import Layout
-from codegen.ir.types import BufferType
+from codegen.frontend.language import (
+    Static,
+    accumulator_dtype,
+    cast,
+    dot,
+    extent,
+    load,
+    program_index,
+    store,
+    zeros,
+)
+from codegen.frontend.parameters import ExtentSlot, PointerSlot, StrideSlot
+from codegen.frontend.signature import ArgumentKind, ArrayKind, Specialisation, StaticKind
+from codegen.frontend.translator import translate
+from codegen.ir.kernel import Kernel
+from codegen.target import Target
 from codegen.targets.backend import Backend, Memory
 
-# 16 x 16 lanes; each holds 4 x 4 neighbours of the result, once or twice along both axes.
-_LANES = (16, 16)
-_RUN = (4, 4)
 _SMALL_TILE = 64
 _LARGE_TILE = 128
 # Elements of the inner axis that are staged at a time: both slices fit into 48 KiB beside each other.
@@ -48,7 +57,7 @@ class DeviceProduct:
     __slots__ = ("product", "constants", "_slots", "_pointers", "_programs", "_run")
 
     def __init__(self, product: Product, device: Backend) -> None:
-        lowered = lower_product(product, device.target.cores)
+        lowered = lower_product(product, device.target)
         self.product = product
         self.constants = ()
         self._slots = (ctypes.c_int64 * len(lowered.arguments))()
@@ -75,94 +84,60 @@ def bind_device_product(product: Product, device: Backend) -> DeviceProduct:
     return DeviceProduct(product, device)
 
 
-def lower_product(product: Product, cores: int) -> LoweredProduct:
-    """The kernel of a product, for a machine with so many multiprocessors."""
+def matrix_product(a, b, c, *, tile_m: Static, tile_n: Static, tile_k: Static):  # type: ignore[no-untyped-def]
+    """``a @ b`` for stacks of matrices: one tile of `c` for each program."""
+    stack = [program_index(axis) for axis in range(c.ndim - 2)]
+    row = program_index(c.ndim - 2) * tile_m
+    column = program_index(c.ndim - 1) * tile_n
+    total = zeros((tile_m, tile_n), accumulator_dtype(a.dtype))
+    for k in range(0, extent(a, -1), tile_k):
+        left = load(a, (*stack, row, k), (tile_m, tile_k))
+        right = load(b, (*stack, k, column), (tile_k, tile_n))
+        total = dot(left, right, total)
+    store(c, (*stack, row, column), cast(total, c.dtype))
+
+
+def lower_product(product: Product, target: Target) -> LoweredProduct:
+    """The kernel of a product, for a machine with these facts."""
     (*batch, m, n) = product.shape
     k = product.a_view[1][-1]
-    tile = _tile(product, cores)
-    names = [f"batch{axis}" for axis in range(len(batch))]
-    extents = {**dict(zip(names, batch, strict=True)), "m": m, "n": n, "k": k}
-    indices = {name: index_parameter(name, extent) for name, extent in extents.items()}
-    parameters: list[Parameter] = list(indices.values())
-    arguments: list[Argument] = [SlotNumber(extent) for extent in extents.values()]
-
-    def declare(
-        name: str, value: int, view: tuple[int, tuple[int, ...], tuple[int, ...]], ends: tuple[str, str]
-    ) -> Value:
-        offset, shape, strides = view
-        is_written = name == "target"
-        strides = tuple(0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True))
-        known = tuple(stride if stride in (0, 1) else None for stride in strides)
-        type_ = BufferType(product.dtype, (*names, *ends), known, alignment_of(product.dtype, offset, strides))
-        parameter = BufferParameter(name, type_, is_written)
-        parameters.append(parameter)
-        arguments.append(SlotPointer(value, offset * product.dtype.itemsize))
-        arguments.extend(SlotNumber(stride) for stride in strides if stride not in (0, 1))
-        return parameter.value
-
-    a = declare("a", product.a, product.a_view, ("m", "k"))
-    b = declare("b", product.b, product.b_view, ("k", "n"))
-    target = declare("target", product.target, (0, product.shape, _row_major(product.shape)), ("m", "n"))
-    builder = Builder()
-    places = tuple(builder.program_index(axis) for axis in range(len(batch)))
-    row = builder.map("multiply", builder.program_index(len(batch), "row"), builder.index(tile))
-    column = builder.map("multiply", builder.program_index(len(batch) + 1, "column"), builder.index(tile))
-    ones = (1,) * len(batch)
-    checked = (*(False,) * len(batch), True, True)
-
-    def window(buffer: Value, first: Value, second: Value, shape: tuple[int, int]) -> Value:
-        block = builder.load(buffer, (*places, first, second), (*ones, *shape), checked)
-        return _widened(builder, builder.reshape(block, shape), product.dtype)
-
-    def add_slice(inner: Value, total: Value) -> tuple[Value, ...]:
-        left = window(a, row, inner, (tile, _SLICE))
-        right = window(b, inner, column, (_SLICE, tile))
-        return (builder.dot(left, right, total),)
-
-    start = builder.constant(_total_dtype(product.dtype), 0, (tile, tile))
-    (total,) = builder.loop(builder.index(0), indices["k"].value, _SLICE, [start], add_slice, "inner")
-    result = builder.reshape(_narrowed(builder, total, product.dtype), (*ones, tile, tile))
-    builder.store(target, (*places, row, column), result, checked)
-    grid = (*(GridAxis(name) for name in names), GridAxis("m", tile), GridAxis("n", tile))
-    kernel = builder.kernel("matrix_product", parameters, grid, Layout(_LANES, _RUN))
-    programs = -(-m // tile) * -(-n // tile)
-    for extent in batch:
-        programs *= extent
-    return LoweredProduct(kernel, tuple(arguments), programs)
+    tile = _tile(product, target.cores)
+    stack = tuple(f"batch{axis}" for axis in range(len(batch)))
+    extents = {**dict(zip(stack, batch, strict=True)), "m": m, "n": n, "k": k}
+    views = {
+        "a": (product.a, product.a_view, ("m", "k")),
+        "b": (product.b, product.b_view, ("k", "n")),
+        "c": (product.target, (0, product.shape, row_major_strides(product.shape)), ("m", "n")),
+    }
+    strides: dict[str, tuple[int, ...]] = {}
+    kinds: list[tuple[str, ArgumentKind]] = []
+    for name, (_, (offset, shape, steps), ends) in views.items():
+        strides[name] = steps = tuple(0 if n == 1 else step for n, step in zip(shape, steps, strict=True))
+        known = tuple(step if step in (0, 1) else None for step in steps)
+        alignment = alignment_of(product.dtype, offset, steps)
+        kinds.append((name, ArrayKind(product.dtype, (*stack, *ends), known, alignment)))
+    sizes = {"tile_m": tile, "tile_n": tile, "tile_k": _SLICE}
+    kinds += [(name, StaticKind(size)) for name, size in sizes.items()]
+    divisors = tuple((name, index_parameter(name, extent).divisible) for name, extent in extents.items())
+    found = translate(matrix_product, Specialisation(tuple(kinds), divisors, frozenset("ab")), target)
+    arguments: list[Argument] = []
+    for slot in found.slots:
+        match slot:
+            case ExtentSlot(name=name):
+                arguments.append(SlotNumber(extents[name]))
+            case PointerSlot(parameter=name):
+                number, (offset, _, _), _ = views[name]
+                arguments.append(SlotPointer(number, offset * product.dtype.itemsize))
+            case StrideSlot(parameter=name, axis=axis):
+                arguments.append(SlotNumber(strides[name][axis]))
+    programs = prod(batch) * -(-m // tile) * -(-n // tile)
+    return LoweredProduct(found.kernel, tuple(arguments), programs)
 
 
 def _tile(product: Product, cores: int) -> int:
     """Large tiles read each operand less often; small ones keep all multiprocessors busy, and fit wide elements."""
-    programs = 1
-    for extent in product.shape[:-2]:
-        programs *= extent
-    for extent in product.shape[-2:]:
-        programs *= -(-extent // _LARGE_TILE)
-    is_wide = _total_dtype(product.dtype).itemsize > 4
+    programs = prod(product.shape[:-2]) * prod(-(-length // _LARGE_TILE) for length in product.shape[-2:])
+    is_wide = accumulator_dtype(product.dtype).itemsize > 4
     if is_wide and len(product.shape) > 2:
         return _SMALL_TILE // 2  # a stack of wide results passes through shared memory once more
     return _SMALL_TILE if is_wide or programs < cores else _LARGE_TILE
-
-
-def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides = [1] * len(shape)
-    for axis in reversed(range(len(shape) - 1)):
-        strides[axis] = strides[axis + 1] * shape[axis + 1]
-    return tuple(strides)
-
-
-def _total_dtype(dtype: DType) -> DType:
-    """What products are summed in: sums of narrow integers wrap around to the same bits however wide they were."""
-    if dtype.is_half:
-        return dtypes.float32
-    return dtypes.int32 if dtype.bits < 32 else dtype
-
-
-def _widened(builder: Builder, block: Value, dtype: DType) -> Value:
-    return builder.cast(block, dtypes.int32) if dtype is dtypes.boolean else block
-
-
-def _narrowed(builder: Builder, total: Value, dtype: DType) -> Value:
-    if dtype is dtypes.boolean:
-        return builder.map("not_equal", total, builder.constant(dtypes.int32, 0, total.block.shape))
-    return builder.cast(total, dtype)

@@ -58,7 +58,7 @@ class Declaration:
         try:
             found = dict(signature.bind_partial(*positional, **named).arguments)
         except TypeError as error:
-            raise TypeError(f"{self.name}() {error}; its parameters are {signature}") from None
+            raise TypeError(f"{self.name}() {error}; its parameters are {_without_annotations(signature)}") from None
         for name, parameter in self.parameters.items():
             if name in found:
                 continue
@@ -69,7 +69,8 @@ class Declaration:
             elif name in self.statics:
                 raise TypeError(f"{self.name}() missing the static parameter {name!r}: pass {name}=…")
             else:
-                raise TypeError(f"{self.name}() missing a required argument: {name!r}; its parameters are {signature}")
+                listed = _without_annotations(signature)
+                raise TypeError(f"{self.name}() missing a required argument: {name!r}; its parameters are {listed}")
         for name in self.statics:
             try:
                 hash(found[name])
@@ -113,6 +114,11 @@ def declare(function: FunctionType, shapes: str | None) -> Declaration:
             )
         inputs, outputs = tuple(arrays[: len(parsed.inputs)]), tuple(arrays[len(parsed.inputs) :])
     return Declaration(name, signature.parameters, frozenset(statics), scalars, parsed, inputs, outputs)
+
+
+def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+    bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
+    return signature.replace(parameters=bare)
 
 
 def _is_static(annotation: Any) -> bool:

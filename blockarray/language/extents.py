@@ -51,7 +51,7 @@ class Extents:
         if len(shape) < len(named) or (len(shape) > len(named) and not has_leading):
             wanted = f"{len(named)}{' or more' if has_leading else ''}"
             raise ValueError(
-                f"{self._declaration.name}: {name} has {len(shape)} axes, expected {wanted}: {_listed(group)} in {text}"
+                f"{self._declaration.name}: {name} has {len(shape)} {'axis' if len(shape) == 1 else 'axes'}, expected {wanted}: {_listed(group)} in {text}"
             )
         skip = len(shape) - len(named)
         if has_leading:

@@ -54,11 +54,17 @@ class Blocks:
     builder : KernelBuilder
     rank : int
         Axes of the kernel's tile.
+
+    Attributes
+    ----------
+    highest_rank : int
+        Axes of the block that has most.
     """
 
     def __init__(self, builder: KernelBuilder, rank: int) -> None:
         self.builder = builder
         self.rank = rank
+        self.highest_rank = 0
 
     # --- numbers
 
@@ -241,6 +247,7 @@ class Blocks:
 
     def tile_shape(self, shape: Shape, axes: tuple[int, ...]) -> Shape:
         """The IR's shape of a block."""
+        self.highest_rank = max(self.highest_rank, len(shape))
         if not shape:
             return ()
         result = [1] * self.rank
@@ -284,6 +291,7 @@ class Blocks:
         """Places for axes that have none: a free axis between the neighbours if there is one."""
         if len(places) > self.rank:
             raise NeedsRank(len(places))
+        self.highest_rank = max(self.highest_rank, len(places))
         free = [axis for axis in range(self.rank) if axis not in places]
         for position in reversed(range(len(places))):
             if places[position] is not None:

@@ -136,6 +136,8 @@ class Expressions:
 
     def _similar(self, name: str, outside: Outside) -> str:
         known = [*self.frame.local, *self.frame.around, *outside.cells, *outside.namespace, *WORDS]
+        if isinstance(getattr(np, name, None), np.ufunc):
+            return f"; universal functions go by NumPy's names: `import blockarray as np` and np.{name}"
         near = similar_names(name, known)
         if near == name:
             return f"; add `from blockarray.language import {name}`"

@@ -10,7 +10,7 @@ from codegen.dtypes import DType
 from codegen.frontend.blocks import Blocks, NeedsRank
 from codegen.frontend.diagnostics import Fault
 from codegen.frontend.language import accumulator_dtype, as_row
-from codegen.frontend.values import Block, describe, is_number
+from codegen.frontend.values import Block, Edges, describe, is_number, joined
 from codegen.scalar.combiners import COMBINERS
 
 _ROWS = {
@@ -129,6 +129,8 @@ class FoldingWords:
         common = self._blocks.common_dtype((a, b))
         shape = (a.shape[0], b.shape[1])
         total = self._accumulator(accumulator, shape, common)
+        # Booleans are numbers here: products of more than one bit come out of them.
+        common = total.dtype if common is dtypes.boolean else common
         placement = self._blocks.last_axes(2)
         builder = self._builder
         # What does not exist along K must add nothing, whatever stands beside it.
@@ -139,7 +141,9 @@ class FoldingWords:
         start = builder.reshape(self._blocks.spread(total, total.dtype, shape, placement), shape)
         product = builder.dot(values[0], values[1], start)
         value = builder.reshape(product, self._blocks.tile_shape(shape, placement))
-        return Block(value, shape, placement, edges=(a.edges[0], b.edges[1]))
+        return Block(
+            value, shape, placement, edges=(joined(a.edges[0], _along(total, 0)), joined(b.edges[1], _along(total, 1)))
+        )
 
     def _accumulator(self, accumulator: Any, shape: tuple[int, int], common: DType) -> Block:
         dtype = as_row(accumulator_dtype(common))
@@ -155,6 +159,10 @@ class FoldingWords:
         if not np.can_cast(common.numpy, accumulator.dtype.numpy, "same_kind"):
             raise Fault(f"dot: products of {common} cannot be summed in {describe(accumulator)}", "accumulator")
         return accumulator
+
+
+def _along(block: Block, axis: int) -> Edges:
+    return block.edges[axis] if block.shape else ()
 
 
 def _sum_dtype(dtype: DType) -> DType:

@@ -6,7 +6,7 @@ A word has a meaning inside of kernels only. Universal functions go by NumPy's n
 
 import inspect
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Word:
         self.signature = inspect.signature(function)
         self.__doc__ = function.__doc__
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise OutsideKernelError(
             f"{self.name} has a meaning inside of kernels only; decorate the function that calls it by @kernel"
         )

@@ -100,13 +100,15 @@ class MemoryWords:
     ) -> Block:
         view = self._arranged(len(places), len(shape), axes)
         buffer = self._parameters.buffer(array, view)
-        tile = self._blocks.tile_shape(shape, axes) or (1,) * self._blocks.rank
+        tile = self._blocks.tile_shape(shape, axes)
         indices = [self._blocks.index(place) for place in places]
         offsets = [self._builder.index(0) if axis is None else indices[axis].value for axis in view]
         checked = tuple(axis is not None for axis in view)
-        value = self._builder.load(buffer, offsets, tile, checked, 0 if fill is None else fill)
+        window = (1,) * (len(view) - len(tile)) + tile
+        value = self._builder.load(buffer, offsets, window, checked, 0 if fill is None else fill)
+        value = self._builder.reshape(value, tile)
         if not shape:
-            return Block(self._builder.reshape(value, ()))
+            return Block(value)
         edges: tuple[Edges, ...] = ((),) * len(shape)
         if fill is None:
             skip = len(places) - len(shape)
@@ -126,15 +128,19 @@ class MemoryWords:
         )
 
     def _arranged(self, rank: int, count: int, axes: tuple[int, ...]) -> tuple[int | None, ...]:
-        """The array's axis for each axis of the tile, with its last `count` along `axes` and the others where there is room."""
+        """The array's axis for each axis of a window: its last `count` along `axes` of the tile, the others where there is room.
+
+        What the tile has no room for stands before it.
+        """
         places: list[int | None] = [None] * self._blocks.rank
         skip = rank - count
         for position, axis in enumerate(axes):
             places[axis] = skip + position
         free = [axis for axis in range(self._blocks.rank) if places[axis] is None]
-        for position, axis in enumerate(free[len(free) - skip :] if skip else []):
+        outside = max(0, skip - len(free))
+        for position, axis in zip(range(outside, skip), free[len(free) - (skip - outside) :], strict=True):
             places[axis] = position
-        return tuple(places)
+        return (*range(outside), *places)
 
     def store(self, array: Any, offsets: Any, value: Any) -> None:
         """A block into a window."""
@@ -157,8 +163,9 @@ class MemoryWords:
         buffer = self._parameters.buffer(array, view)
         indices = [self._blocks.index(place) for place in places]
         offsets = [self._builder.index(0) if axis is None else indices[axis].value for axis in view]
-        tile = self._builder.reshape(block.value, self._blocks.tile_shape(shape, axes) or (1,) * self._blocks.rank)
-        self._builder.store(buffer, offsets, tile, tuple(axis is not None for axis in view))
+        tile = self._blocks.tile_shape(shape, axes)
+        stored = self._builder.reshape(block.value, (1,) * (len(view) - len(tile)) + tile)
+        self._builder.store(buffer, offsets, stored, tuple(axis is not None for axis in view))
         lengths = (1,) * (len(places) - len(shape)) + shape
         extents = (*self._leading_extents(array), *array.extents)
         for index, length, extent in zip(indices, lengths, extents, strict=True):

@@ -75,11 +75,18 @@ def translate(
     source = source_of(function)
     kinds = [kind for _, kind in specialisation.arguments if isinstance(kind, ArrayKind)]
     rank = max([1, *(len(kind.extents) for kind in kinds)])
+    lowered = False
     while rank <= _HIGHEST_RANK:
+        translator = _Translator(source, specialisation, target, aliases or {}, rank)
         try:
-            return _Translator(source, specialisation, target, aliases or {}, rank).translation()
+            found = translator.translation()
         except NeedsRank as needed:
             rank = needed.rank
+            continue
+        # Blocks of a product have two axes; leading axes of arrays stay outside of its tile.
+        if lowered or not found.has_dot or translator.needed_rank == rank:
+            return found
+        rank, lowered = translator.needed_rank, True
     raise KernelError(f"{source.name}: blocks of more than {_HIGHEST_RANK} axes; expected fewer")
 
 
@@ -99,10 +106,15 @@ class _Translator:
         self._parameters = KernelParameters(specialisation)
         self._captured = Captured()
         self._builder = KernelBuilder()
-        blocks = Blocks(self._builder, rank)
+        self._blocks = blocks = Blocks(self._builder, rank)
         inputs, grid_axes = specialisation.inputs, specialisation.grid_axes
         self._memory = MemoryWords(blocks, self._parameters, inputs, grid_axes)
         self._statements = Statements(blocks, self._memory, self._captured, aliases)
+
+    @property
+    def needed_rank(self) -> int:
+        """Axes that a tile with products needs."""
+        return max(2, self._blocks.highest_rank)
 
     def translation(self) -> Translation:
         """Run the body; the kernel."""

@@ -132,7 +132,8 @@ class ArrayReference:
     leading: tuple["Block | int", ...] = ()
 
     def __str__(self) -> str:
-        return f"the array {self.name} ({self.dtype}, {len(self.extents)} axes)"
+        count = len(self.extents)
+        return f"the array {self.name} ({self.dtype}, {count} {'axis' if count == 1 else 'axes'})"
 
 
 @dataclass(frozen=True, eq=False)
