@@ -118,7 +118,7 @@ class Blocks:
             operands, ufunc = self._power(operands)
         kinds = tuple(map(self.kind_of, operands))
         try:
-            loop = find_loop(ufunc, kinds)
+            loop = find_loop(ufunc, tuple(map(_settled, kinds)) if _all_weak(kinds) else kinds)
         except TypeError as error:
             found = ", ".join(map(describe, operands))
             raise Fault(f"{error}; the operands are {found}") from None
@@ -446,6 +446,15 @@ class Blocks:
         first = builder.map("subtract", builder.index(0), offset)
         above = builder.map("greater_equal", places, builder.broadcast(first, shape))
         return builder.map("logical_and", inside, above)
+
+
+def _all_weak(kinds: Sequence[OperandKind]) -> bool:
+    return not any(isinstance(kind, DType) for kind in kinds)
+
+
+def _settled(kind: OperandKind) -> OperandKind:
+    """What Python's numbers are if no array stands beside them: NumPy compares two of them as objects."""
+    return {int: dtypes.int64, float: dtypes.float64}.get(kind, kind) if isinstance(kind, type) else kind
 
 
 def _is_from_zero(operand: Operand) -> bool:

@@ -204,13 +204,15 @@ class Calls(Expressions):
     # --- words that make blocks
 
     def _zeros(self, shape: Any, dtype: Any) -> Block:
-        return self._full(shape, 0, dtype)
+        return self._filled(block_shape(shape, "zeros"), 0, dtype)
 
     def _ones(self, shape: Any, dtype: Any) -> Block:
-        return self._full(shape, 1, dtype)
+        return self._filled(block_shape(shape, "ones"), 1, dtype)
 
     def _full(self, shape: Any, value: Any, dtype: Any = None) -> Block:
-        extents = block_shape(shape, "full")
+        return self._filled(block_shape(shape, "full"), value, dtype)
+
+    def _filled(self, extents: tuple[int, ...], value: Any, dtype: Any) -> Block:
         if not is_number(value) and not (isinstance(value, Block) and not value.shape):
             raise Fault(f"full: expected a number, found {describe(value)}", "value")
         row = self.blocks.common_dtype((value,)) if dtype is None else self._row(dtype)

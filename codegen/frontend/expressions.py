@@ -14,7 +14,7 @@ from codegen.frontend.diagnostics import Call, Fault, kernel_error
 from codegen.frontend.language import WORDS
 from codegen.frontend.memory_words import MemoryWords
 from codegen.frontend.source import Captured, FunctionSource, Outside
-from codegen.frontend.values import ArrayReference, Block, Closure, Method, describe, is_static
+from codegen.frontend.values import ArrayReference, Block, Closure, Method, describe, has_truth, is_static
 
 _BINARY: dict[type[ast.operator], tuple[str, Callable[[Any, Any], Any], np.ufunc]] = {
     ast.Add: ("+", operator.add, np.add),
@@ -194,7 +194,7 @@ class Expressions:
     def _unary(self, node: ast.UnaryOp) -> Any:
         value = self.evaluate(node.operand)
         if isinstance(node.op, ast.Not):
-            if is_static(value):
+            if has_truth(value):
                 return not value
             if isinstance(value, Block) and not value.shape:
                 return self.blocks.elementwise(np.logical_not, (value,))
@@ -211,22 +211,22 @@ class Expressions:
         result: Any = is_and
         for operand in node.values:
             value = self.evaluate(operand)
-            if is_static(value) and is_static(result):
+            if has_truth(value) and has_truth(result):
                 result = value
                 if bool(value) is not is_and:
                     return value
                 continue
-            if is_static(value) and bool(value) is not is_and:
+            if has_truth(value) and bool(value) is not is_and:
                 return value
             self._require_scalar(value, "and" if is_and else "or", operand)
-            if is_static(result):
+            if has_truth(result):
                 result = value
-            elif not is_static(value):
+            elif not has_truth(value):
                 result = self.blocks.elementwise(np.logical_and if is_and else np.logical_or, (result, value))
         return result
 
     def _require_scalar(self, value: Any, word: str, node: ast.AST) -> None:
-        if not is_static(value) and not (isinstance(value, Block) and not value.shape):
+        if not has_truth(value) and not (isinstance(value, Block) and not value.shape):
             advice = {"and": "use & for blocks", "or": "use | for blocks"}.get(
                 word, "use where(condition, a, b) for blocks"
             )
@@ -264,7 +264,7 @@ class Expressions:
 
     def _conditional(self, node: ast.IfExp) -> Any:
         condition = self.evaluate(node.test)
-        if not is_static(condition):
+        if not has_truth(condition):
             raise self.error(
                 f"a condition of {describe(condition)} is known when the kernel runs only; use where(condition, a, b)",
                 node.test,
@@ -337,7 +337,10 @@ class Expressions:
                 "choose with where"
             )
         if whole > len(block.shape):
-            raise Fault(f"too many indices: {describe(block)} has {len(block.shape)} axes, found {whole}")
+            count = len(block.shape)
+            raise Fault(
+                f"too many indices: {describe(block)} has {count} {'axis' if count == 1 else 'axes'}, found {whole}"
+            )
         missing = len(block.shape) - whole
         position = 0
         seen = False

@@ -15,7 +15,7 @@ from codegen.frontend.carried import (
 )
 from codegen.frontend.diagnostics import Fault
 from codegen.frontend.expressions import Given
-from codegen.frontend.values import ArrayReference, Block, RunTimeRange, describe, is_static
+from codegen.frontend.values import ArrayReference, Block, RunTimeRange, describe, has_truth, is_static
 from codegen.ir.kernel import Value
 from codegen.ir.location import Location
 from codegen.ir.operations import Operation
@@ -138,7 +138,7 @@ class Statements(Calls):
 
     def _if(self, node: ast.If) -> None:
         condition = self.evaluate(node.test)
-        if is_static(condition):
+        if has_truth(condition):
             self.run(node.body if condition else node.orelse)
             return
         if not isinstance(condition, Block) or condition.shape:

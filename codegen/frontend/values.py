@@ -185,6 +185,11 @@ def is_static(value: object) -> bool:
     return not isinstance(value, dict) or all(map(is_static, value.values()))
 
 
+def has_truth(value: object) -> bool:
+    """Whether it is known when the kernel is compiled if a value is true; sequences are by their length."""
+    return isinstance(value, (tuple, list, dict)) or is_static(value)
+
+
 def is_number(value: object) -> bool:
     """Whether a static value is a number that may stand beside blocks."""
     return isinstance(value, (bool, int, float, np.bool_, np.number))

@@ -1,13 +1,23 @@
 """The first kernels that anyone writes: vector addition, softmax, a matrix product, against NumPy."""
 
+from pathlib import Path
+
+import emitted
 import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kernel_runs import assert_everywhere
+from test_emitter_ptx import GENERATIONS, assemble, needs_ptxas
 
 import blockarray as np
 from blockarray.language import Static, accumulator_dtype, dot, extent, load, program_index, store, zeros
+from blockarray.language.calling import Call
+from blockarray.language.interpretation import prepare
+from codegen.passes import pipeline
+from codegen.targets.nvptx.description import nvptx_target
+
+VECTOR = numpy.arange(5000, dtype=numpy.float32)
 
 
 @np.kernel("(n),(n)->(n)")
@@ -69,3 +79,18 @@ def test_products_of_stacks() -> None:
     a = generator.integers(-4, 4, (3, 9, 20)).astype(numpy.float32)
     b = generator.integers(-4, 4, (3, 20, 17)).astype(numpy.float32)
     assert_everywhere(product, (a, b), a @ b)
+
+
+@needs_ptxas
+@pytest.mark.parametrize("cpu", GENERATIONS)
+def test_ptxas_takes_kernels_of_the_language(cpu: str, tmp_path: Path) -> None:
+    target = nvptx_target(cpu)
+    generator = numpy.random.default_rng(0)
+    a, b = (generator.normal(size=(200, 200)).astype("float16") for _ in range(2))
+    rows = numpy.zeros((64, 1000), numpy.float32)
+    sizes = {"block_m": 64, "block_n": 64, "block_k": 16}
+    calls = ((add, (VECTOR, VECTOR), {"block": 1024}), (softmax, (rows,), {"block": 1024}), (product, (a, b), sizes))
+    for kernel, arguments, named in calls:
+        call = Call(kernel.declaration, arguments, named, None, None)
+        found = prepare(kernel.function, call, target)
+        assemble(emitted.ptx_of(pipeline.run(found.translation.kernel, target), target), cpu, tmp_path)

@@ -1,0 +1,672 @@
+"""Each construct of the kernel language against NumPy: on the host, by the interpreter, as PTX."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kernel_runs import assert_everywhere
+
+import blockarray as np
+from blockarray.language import (
+    Static,
+    arange,
+    argmax,
+    argmin,  # noqa: F401
+    broadcast_to,
+    cast,
+    cdiv,
+    dot,
+    extent,
+    full,
+    load,
+    ones,
+    program_index,
+    store,
+    transpose,
+    where,
+    zeros,
+)
+from codegen import dtypes
+from codegen.scalar.table import TABLE
+
+MATRIX = numpy.random.default_rng(0).normal(size=(13, 21)).astype(numpy.float32)
+SQUARE = numpy.random.default_rng(1).integers(-9, 9, (16, 16)).astype(numpy.int32)
+VECTOR = numpy.arange(1, 41, dtype=numpy.float32)
+
+
+# --- elementwise
+
+
+@np.kernel("(n)->(n)")
+def unary(x, out, *, function: Static, block: Static = 64):
+    first = program_index(0) * block
+    store(out, first, function(load(x, first, block)))
+
+
+@np.kernel("(n),(n)->(n)")
+def binary(x, y, out, *, function: Static, block: Static = 64):
+    first = program_index(0) * block
+    store(out, first, function(load(x, first, block), load(y, first, block)))
+
+
+@np.kernel("(n)->(n),(n)")
+def two_results(x, first_out, second_out, *, function: Static, block: Static = 64):
+    first = program_index(0) * block
+    one, other = function(load(x, first, block))
+    store(first_out, first, one)
+    store(second_out, first, cast(other, second_out.dtype))
+
+
+NAMES = sorted(
+    row.numpy_name
+    for row in TABLE.values()
+    if row.numpy_name and isinstance(getattr(numpy, row.numpy_name, None), numpy.ufunc)
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_function_of_the_table_by_numpys_name(name: str) -> None:
+    ufunc = getattr(numpy, name)
+    generator = numpy.random.default_rng(5)
+    for dtype in ("float32", "int32"):
+        operands = [generator.integers(1, 5, 30).astype(dtype) for _ in range(ufunc.nin)]
+        if name == "ldexp":
+            operands[1] = operands[1].astype(numpy.int32)
+        try:
+            with numpy.errstate(all="ignore"):
+                expected = ufunc(*operands)
+        except TypeError:
+            continue
+        for function in (ufunc, getattr(np, name)):
+            kernel = unary if ufunc.nin == 1 else binary
+            found = kernel.interpret(*operands, function=function, dtype=expected.dtype)
+            numpy.testing.assert_allclose(numpy.asarray(found), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ("frexp", "modf"))
+def test_functions_with_two_results(name: str) -> None:
+    x = VECTOR / 7
+    first, second = getattr(numpy, name)(x)
+    assert_everywhere(two_results, (x,), (first, second.astype(x.dtype)), function=getattr(numpy, name), as_ptx=False)
+
+
+OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+    "**": lambda a, b: a**b,
+    "&": lambda a, b: a & b,
+    "|": lambda a, b: a | b,
+    "^": lambda a, b: a ^ b,
+    "<<": lambda a, b: a << b,
+    ">>": lambda a, b: a >> b,
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+    "==": lambda a, b: a == b,
+    "!=": lambda a, b: a != b,
+}
+DTYPES = tuple(row.name for row in dtypes.ALL if row.name != "bfloat16")
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.sampled_from(sorted(OPERATORS)), st.sampled_from(DTYPES), st.sampled_from(DTYPES))
+def test_operators_promote_as_numpy(symbol: str, first: str, second: str) -> None:
+    generator = numpy.random.default_rng(7)
+    x, y = generator.integers(0, 5, 20).astype(first), generator.integers(1, 4, 20).astype(second)
+    try:
+        expected = OPERATORS[symbol](x, y)
+    except TypeError:
+        with pytest.raises(np.language.KernelError):
+            binary.interpret(x, y, function=OPERATORS[symbol], dtype="float64")
+        return
+    found = numpy.asarray(binary.interpret(x, y, function=OPERATORS[symbol], dtype=expected.dtype))
+    if symbol == "**" and expected.dtype.kind == "f":
+        numpy.testing.assert_allclose(found, expected, rtol=1e-3)
+    else:
+        numpy.testing.assert_array_equal(found, expected)
+
+
+NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "x + 1": lambda x: x + 1,
+    "2.5 * x": lambda x: 2.5 * x,
+    "x - True": lambda x: x - True,
+    "-x": lambda x: -x,
+    "+x": lambda x: +x,
+    "abs(x)": lambda x: abs(x),
+    "x ** 2": lambda x: x**2,
+    "x ** 0.5": lambda x: x**0.5,
+    "x ** -1": lambda x: x**-1.0,
+    "x ** 3": lambda x: x**3,
+    "numpy scalar": lambda x: x * numpy.float64(0.1),
+    "below all": lambda x: x > -1000,
+    "pi": lambda x: x * math.pi,
+    "where": lambda x: numpy.where(x > 3, x, 0),
+    "clip": lambda x: numpy.clip(x, 2, 5),
+}
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "int32"))
+@pytest.mark.parametrize("name", NUMBERS)
+def test_numbers_beside_blocks_adapt_as_numpys(name: str, dtype: str) -> None:
+    x = numpy.arange(1, 30).astype(dtype)
+    expected = NUMBERS[name](x)
+    found = numpy.asarray(unary.interpret(x, function=NUMBERS[name], dtype=expected.dtype))
+    assert found.dtype == expected.dtype
+    numpy.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "float16" else 1e-6)
+
+
+def test_what_no_dtype_holds_is_still_compared() -> None:
+    x, y = numpy.array([-1, 5], numpy.int64), numpy.array([2**63 + 1, 5], numpy.uint64)
+    for symbol in ("<", "<=", ">", ">=", "==", "!="):
+        expected = OPERATORS[symbol](x, y)
+        numpy.testing.assert_array_equal(
+            numpy.asarray(binary.interpret(x, y, function=OPERATORS[symbol], dtype=bool)), expected
+        )
+    small = numpy.arange(5, dtype=numpy.uint8)
+    assert numpy.asarray(unary.interpret(small, function=lambda x: x < 300, dtype=bool)).all()
+    assert not numpy.asarray(unary.interpret(small, function=lambda x: -1 > x, dtype=bool)).any()
+
+
+@np.kernel
+def casts(x, out, *, kind: Static, block: Static = 64):
+    first = program_index(0) * block
+    store(out, first, load(x, first, block).astype(kind))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float64", "int8", "bool"))
+def test_casts(dtype: str) -> None:
+    x = VECTOR - 20.25
+    row = dtypes.by_name(dtype).numpy
+    out = numpy.zeros(40, row)
+    casts(x, out, kind=row)
+    numpy.testing.assert_array_equal(out, x.astype(row))
+
+
+# --- numbers as arguments
+
+
+@np.kernel("(n)->(n)")
+def scaled(x, out, factor: float, offset: np.float32, count: int, *, block: Static = 64):
+    first = program_index(0) * block
+    store(out, first, load(x, first, block) * factor + offset * count)
+
+
+def test_numbers_as_arguments_adapt_or_have_a_dtype() -> None:
+    for dtype in ("float32", "float16", "float64"):
+        x = VECTOR.astype(dtype)
+        expected = x * 0.25 + numpy.float32(1.5) * 3
+        out = numpy.zeros(40, expected.dtype)
+        scaled(x, out, 0.25, 1.5, 3)
+        numpy.testing.assert_array_equal(out, expected)
+    out = numpy.zeros(40, numpy.float32)
+    scaled.interpret(VECTOR, out, 0.25, 1.5, 3)
+    numpy.testing.assert_array_equal(out, VECTOR * 0.25 + 4.5)
+
+
+@np.kernel
+def plus(x, number, out, *, block: Static = 64):
+    first = program_index(0) * block
+    store(out, first, cast(load(x, first, block) + number, out.dtype))
+
+
+@pytest.mark.parametrize("number", (3, 2.5, True, numpy.float64(0.1), numpy.int8(-3)))
+def test_numbers_are_told_from_arrays_by_the_call(number: Any) -> None:
+    expected = VECTOR + number
+    out = numpy.zeros(40, expected.dtype)
+    plus(VECTOR, number, out)
+    numpy.testing.assert_array_equal(out, expected)
+
+
+def test_other_numbers_share_the_code() -> None:
+    out = numpy.zeros(40, numpy.float32)
+    plus(VECTOR, 1.0, out)
+    before = len(plus._launches._compiled)
+    plus(VECTOR, 2.0, out)
+    plus(VECTOR[:-1], 7.0, out[:-1])
+    assert len(plus._launches._compiled) == before + 1  # another alignment of the length
+
+
+# --- control flow
+
+
+@np.kernel("(n)->(n)")
+def powers(x, out, *, terms: Static, block: Static = 64):
+    first = program_index(0) * block
+    value = load(x, first, block)
+    total = zeros(block, x.dtype)
+    for exponent in range(terms):
+        if exponent % 2 == 0:
+            total += value**exponent
+        elif exponent == 1:
+            total -= value
+        else:
+            pass
+    for weight in (1, 2):
+        total = total * weight
+    store(out, first, total)
+
+
+def test_static_loops_and_branches() -> None:
+    x = VECTOR / 40
+    assert_everywhere(powers, (x,), (1 - x + x**2) * 2, terms=4, ulp=4)
+
+
+@np.kernel("(n)->()")
+def total_of(x, out, *, block: Static = 16):
+    total = 0
+    for start in range(0, extent(x, 0), block):
+        total += load(x, start, block).sum()
+    store(out, (), total)
+
+
+@np.kernel("(m,n)->(m)")
+def nested(x, out, *, block: Static = 8):
+    row = program_index(0)
+    best, count = -math.inf, 0
+    for start in range(0, x.shape[1], block):
+        values = load(x, (row, start), block)
+        for _ in range(3):
+            best = np.maximum(best, values.max())
+            count += 1
+    store(out, row, best + count)
+
+
+def test_loops_of_the_run_time() -> None:
+    assert_everywhere(total_of, (VECTOR,), numpy.float32(VECTOR.sum()), grid=())
+    assert_everywhere(nested, (MATRIX,), MATRIX.max(axis=1) + numpy.float32(9))
+
+
+@np.kernel("(n)->(n)")
+def long_loop(x, out, *, turns: Static, block: Static = 64):
+    first = program_index(0) * block
+    value = load(x, first, block)
+    for turn in range(turns):
+        value = value + turn
+    store(out, first, value)
+
+
+def test_long_static_ranges_become_loops() -> None:
+    expected = VECTOR + numpy.float32(sum(range(100)))
+    assert_everywhere(long_loop, (VECTOR,), expected, turns=100)
+    assert "for " in long_loop.text(VECTOR, turns=100)
+    assert "for " not in long_loop.text(VECTOR, turns=4)
+    numpy.testing.assert_array_equal(numpy.asarray(long_loop(VECTOR, turns=0)), VECTOR)
+
+
+@np.kernel("(n)->(n)")
+def by_program(x, out, limit: int, *, block: Static = 16):
+    index = program_index(0)
+    value = load(x, index * block, block)
+    scale = 1
+    if index < limit and index >= 1:
+        value = -value
+        scale = 3
+    else:
+        shift = 5
+        value = value + shift
+    store(out, index * block, value * scale)
+
+
+def test_branches_of_the_run_time() -> None:
+    expected = VECTOR + 5
+    expected[16:32] = -3 * VECTOR[16:32]
+    assert_everywhere(by_program, (VECTOR, numpy.zeros_like(VECTOR), 2), expected)
+
+
+# --- functions
+
+
+def gelu(x):
+    """A helper with a docstring, a local name and a return in the middle."""
+    inner = x * (1 + 0.044715 * x * x)
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * inner))
+
+
+def choose(first, *others, scale=2, **rest):
+    if not others:
+        return first * scale
+    return choose_last(*others) + first * rest["extra"]
+
+
+def choose_last(*values):
+    return values[-1]
+
+
+FACTOR = 3
+
+
+@np.kernel("(n)->(n)")
+def with_helpers(x, out, *, activation: Static, block: Static = 64):
+    first = program_index(0) * block
+
+    def twice(value, times=2):
+        return value * times
+
+    values = load(x, first, block)
+    parts = [twice(part) for part in (values, values + 1) if part is not None]
+    mixed = choose(choose(parts[0], scale=1), *parts, extra=FACTOR)
+    store(out, first, activation(mixed * (lambda: 1)() / cdiv(block, 64)))
+
+
+def test_functions_are_inlined() -> None:
+    x = (VECTOR - 20) / 50
+    mixed = (x + 1) * 2 + x * 2 * 3
+    assert_everywhere(with_helpers, (x,), mixed, activation=lambda x: x)
+    wide = mixed.astype(numpy.float64)
+    inner = wide * (1 + 0.044715 * wide * wide)
+    expected = 0.5 * wide * (1 + numpy.tanh(math.sqrt(2 / math.pi) * inner))
+    found = numpy.asarray(with_helpers(x, activation=gelu))
+    numpy.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_names_from_outside_are_read_again_when_they_change() -> None:
+    global FACTOR
+    x = numpy.ones(4, numpy.float32)
+    assert numpy.asarray(with_helpers(x, activation=abs))[0] == 10
+    FACTOR = 4
+    try:
+        assert numpy.asarray(with_helpers(x, activation=abs))[0] == 12
+    finally:
+        FACTOR = 3
+
+
+# --- folds
+
+
+@np.kernel("(m,n)->(m)")
+def fold_rows(x, out, *, word: Static, block_m: Static = 4, block_n: Static = 32):
+    row = program_index(0) * block_m
+    store(out, row, word(load(x, (row, 0), (block_m, block_n))))
+
+
+@np.kernel("(m,n)->(n)")
+def fold_columns(x, out, *, word: Static, block_m: Static = 16, block_n: Static = 8):
+    column = program_index(0) * block_n
+    store(out, column, word(load(x, (0, column), (block_m, block_n))))
+
+
+FOLDS: dict[str, Callable[[Any, int], Any]] = {
+    "sum": lambda x, axis: x.sum(axis),
+    "prod": lambda x, axis: x.prod(axis=axis),
+    "max": lambda x, axis: np.max(x, axis=axis),
+    "min": lambda x, axis: x.min(axis),
+    "any": lambda x, axis: (x == 2).any(axis),
+    "all": lambda x, axis: (x != 2).all(axis),
+    "argmax": lambda x, axis: argmax(x, axis),
+    "argmin": lambda x, axis: x.argmin(axis),
+}
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16", "int32", "uint8", "bool"))
+@pytest.mark.parametrize("name", FOLDS)
+def test_folds_leave_out_what_does_not_exist(name: str, dtype: str) -> None:
+    x = numpy.random.default_rng(3).integers(-2 if dtype[0] in "fi" else 1, 3, (13, 21)).astype(dtype)
+    x[x == 0] = 1
+    operand = {"any": x == 2, "all": x != 2}.get(name, x)
+    as_ptx = dtype == "float32"
+    fold = FOLDS[name]
+    words = (lambda x: fold(x, 0)), (lambda x: fold(x, 1))
+    for axis, kernel in ((1, fold_rows), (0, fold_columns)):
+        expected = getattr(operand, name)(axis=axis)
+        if x.dtype.kind == "f" and x.dtype.itemsize == 2 and name == "prod":
+            expected = x.astype(numpy.float32).prod(axis=axis).astype(dtype)
+        assert_everywhere(kernel, (x,), expected, word=words[axis], dtype=expected.dtype, as_ptx=as_ptx)
+
+
+def test_folds_of_nan_and_infinity() -> None:
+    x = numpy.array([[1, numpy.nan, 3], [numpy.inf, -numpy.inf, 0], [-numpy.inf] * 3], numpy.float32)
+    for name in ("max", "min", "sum"):
+        fold = FOLDS[name]
+        with numpy.errstate(invalid="ignore"):
+            expected = getattr(x, name)(axis=1)
+        assert_everywhere(fold_rows, (x,), expected, word=lambda x: fold(x, 1))  # noqa: B023
+
+
+@np.kernel("(m,n)->(m,n)")
+def standardized(x, out, *, block: Static = 32):
+    row = program_index(0) * 4
+    values = load(x, (row, 0), (4, block))
+    mean = values.sum(axis=1, keepdims=True) / extent(x, 1)
+    deviation = values - mean
+    variance = np.sum(deviation * deviation, axis=1) / x.shape[1]
+    store(out, (row, 0), deviation / np.sqrt(variance)[:, None])
+
+
+@np.kernel("(m,n)->(m,n)")
+def less_columns(x, out, *, block: Static = 8):
+    column = program_index(0) * block
+    values = load(x, (0, column), (16, block))
+    store(out, (0, column), values - values.max(axis=0))
+
+
+def test_results_of_folds_broadcast_back() -> None:
+    wide = MATRIX.astype(numpy.float64)
+    expected = ((wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)).astype(numpy.float32)
+    assert_everywhere(standardized, (MATRIX,), expected, ulp=20)
+    assert_everywhere(less_columns, (MATRIX,), MATRIX - MATRIX.max(axis=0))
+
+
+@np.kernel("(m,n)->(),()")
+def of_all(x, total, positive):
+    values = load(x, (0, 0), (16, 32))
+    store(total, (), cast(values.sum(), total.dtype))
+    store(positive, (), cast((values > 0).sum((0, 1)), positive.dtype))
+
+
+def test_folds_of_all_axes() -> None:
+    whole = numpy.arange(13 * 21, dtype=numpy.float32).reshape(13, 21) - 20
+    assert_everywhere(of_all, (whole,), (numpy.float32(whole.sum()), numpy.float32((whole > 0).sum())), grid=())
+
+
+@np.kernel("(m,n)->(m,n)")
+def exponentials(x, out, *, block: Static = 32):
+    row = program_index(0)
+    best = full((), -math.inf, x.dtype)
+    total = zeros((), x.dtype)
+    for start in range(0, extent(x, 1), block):
+        values = load(x, (row, start), block)
+        higher = np.maximum(best, values.max())
+        total = total * np.exp(best - higher) + np.exp(values - higher).sum()
+        best = higher
+    for start in range(0, extent(x, 1), block):
+        store(out, (row, start), np.exp(load(x, (row, start), block) - best) / total)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 6), st.integers(1, 90), st.sampled_from((8, 32)))
+def test_rows_longer_than_a_block(rows: int, columns: int, block: int) -> None:
+    x = numpy.random.default_rng(rows * 100 + columns).normal(size=(rows, columns))
+    weights = numpy.exp(x - x.max(1, keepdims=True))
+    assert_everywhere(exponentials, (x,), weights / weights.sum(1, keepdims=True), block=block, ulp=50, as_ptx=False)
+
+
+# --- shapes
+
+
+@np.kernel("(m),(n)->(m,n)")
+def outer(x, y, out, *, block_m: Static = 8, block_n: Static = 16):
+    row, column = program_index(0) * block_m, program_index(1) * block_n
+    store(out, (row, column), load(x, row, block_m)[:, None] * load(y, column, block_n)[None, :])
+
+
+@np.kernel("(n)->(n,n)")
+def with_itself(x, out, *, block: Static = 16):
+    first = load(x, 0, block)
+    square = np.square(first)
+    # What was computed cannot be loaded again: it moves from one axis to the other.
+    store(out, (0, 0), square[:, None] - square + first[:, None])
+
+
+@np.kernel("(m,n)->(n,m)")
+def turned(x, out, *, computed: Static, block: Static = 16):
+    row, column = program_index(1) * block, program_index(0) * block
+    values = load(x, (row, column), (block, block))
+    if computed:
+        values = values + 0
+    store(out, (column, row), values.T)
+
+
+@np.kernel("(n,n)->(n,n)")
+def plus_its_transpose(x, out):
+    values = load(x, (0, 0), (16, 16))
+    store(out, (0, 0), 2 * values + transpose(values * 1))
+
+
+def test_axes_come_and_go_and_turn() -> None:
+    y = numpy.arange(30, dtype=numpy.float32)
+    assert_everywhere(outer, (VECTOR, y), numpy.outer(VECTOR, y))
+    x = numpy.arange(16, dtype=numpy.int64)
+    squares = x * x
+    assert_everywhere(with_itself, (x,), squares[:, None] - squares + x[:, None], grid=())
+    for computed in (False, True):
+        assert_everywhere(turned, (MATRIX,), numpy.ascontiguousarray(MATRIX.T), computed=computed)
+    assert_everywhere(plus_its_transpose, (SQUARE,), 2 * SQUARE + SQUARE.T, grid=())
+
+
+@np.kernel("(n)->(n)")
+def filled(x, out, *, block: Static = 16):
+    first = program_index(0) * block
+    row = ones((4, block), x.dtype) * full(block, 2, "int32") + broadcast_to(1, (4, 1)) + arange(4)[:, None]
+    store(out, first, row.sum(axis=0) + load(x, first, block) + len(row) + row.ndim + where(arange(block) < 1, 1, 0))
+
+
+def test_blocks_out_of_nothing() -> None:
+    expected = VECTOR.astype(numpy.float64) + (4 * 2 + 4 + 6) + 4 + 2
+    expected[::16] += 1
+    assert_everywhere(filled, (VECTOR,), expected, dtype="float64")
+
+
+@np.kernel("(b,m,n)->(b,n)")
+def of_a_stack(x, out, *, block: Static = 32):
+    batch = program_index(0)
+    matrix = x[batch]
+    total = zeros(block, x.dtype)
+    for row in range(matrix.shape[0]):
+        total += load(matrix[row], 0, block, fill=0)
+    store(out[batch], 0, total)
+
+
+def test_parts_of_arrays() -> None:
+    x = numpy.arange(3 * 5 * 21, dtype=numpy.float32).reshape(3, 5, 21)
+    assert_everywhere(of_a_stack, (x,), x.sum(axis=1))
+
+
+@np.kernel("(n)->(n)")
+def neighbours(x, out, *, block: Static = 16):
+    first = program_index(0) * block
+    left, right = load(x, first - 1, block, fill=0), load(x, first + 1, block, fill=0)
+    store(out, first, left + right)
+
+
+@np.kernel("(n)->(n)")
+def centred_sums(x, out):
+    place = program_index(0)
+    store(out, place, load(x, place - 3, 8).sum())
+
+
+def test_windows_that_leave_the_array_on_both_sides() -> None:
+    padded = numpy.pad(VECTOR, 1)
+    assert_everywhere(neighbours, (VECTOR,), padded[:-2] + padded[2:])
+    sums = numpy.array([VECTOR[max(0, k - 3) : k + 5].sum() for k in range(40)], numpy.float32)
+    assert_everywhere(centred_sums, (VECTOR,), sums)
+
+
+@np.kernel("(n),(m)->(m)")
+def picked(table, places, out):
+    place = program_index(0)
+    store(out, place, load(table, load(places, place, ()), ()))
+
+
+def test_offsets_that_are_loaded() -> None:
+    places = numpy.array([3, 0, 39, 7], numpy.int32)
+    assert_everywhere(picked, (VECTOR, places), VECTOR[places], dtype="float32")
+
+
+# --- products
+
+
+@np.kernel("(m,k),(k,n),(n)->(m,n)")
+def fused(a, b, bias, out, scale: float, *, activation: Static):
+    row, column = program_index(0) * 16, program_index(1) * 32
+    total = zeros((16, 32), "float32")
+    for k in range(0, extent(a, 1), 16):
+        left = load(a, (row, k), (16, 16)) * scale + 1
+        total = dot(left, load(b, (k, column), (16, 32)), total)
+    store(out, (row, column), activation(total + load(bias, column, 32)))
+
+
+@np.kernel("(m,d),(n,d),(n,d)->(m,d)")
+def attention(q, k, v, out, *, block_m: Static = 16, block_n: Static = 16, d: Static = 16):
+    row = program_index(0) * block_m
+    queries = load(q, (row, 0), (block_m, d))
+    best = full(block_m, -math.inf, "float32")
+    weight, total = zeros(block_m, "float32"), zeros((block_m, d), "float32")
+    for start in range(0, extent(k, 0), block_n):
+        scores = dot(queries, load(k, (start, 0), (block_n, d)).T) / math.sqrt(d)
+        scores = where(start + arange(block_n) < extent(k, 0), scores, -math.inf)
+        higher = np.maximum(best, scores.max(axis=1))
+        powers, decay = np.exp(scores - higher[:, None]), np.exp(best - higher)
+        weight = weight * decay + powers.sum(axis=1)
+        total = dot(cast(powers, v.dtype), load(v, (start, 0), (block_n, d)), total * decay[:, None])
+        best = higher
+    store(out, (row, 0), total / weight[:, None])
+
+
+def integers(shape: tuple[int, ...], dtype: str, seed: int) -> numpy.ndarray:
+    return numpy.random.default_rng(seed).integers(-4, 5, shape).astype(dtype)
+
+
+@np.kernel("(m,k),(n,k)->(m,n)")
+def product_nt(a, b, out, *, computed: Static = False):
+    row, column = program_index(0) * 16, program_index(1) * 16
+    total = zeros((16, 16), "float32")
+    for k in range(0, extent(a, 1), 8):
+        right = load(b, (column, k), (16, 8))
+        right = right * 1 if computed else right
+        total += load(a, (row, k), (16, 8)) @ right.T
+    store(out, (row, column), total)
+
+
+def test_products_of_transposed_blocks() -> None:
+    a, b = integers((19, 29), "float32", 1), integers((21, 29), "float32", 2)
+    for computed in (False, True):
+        assert_everywhere(product_nt, (a, b), a @ b.T, computed=computed)
+
+
+def test_products_with_work_around_them() -> None:
+    a, b, bias = integers((19, 37), "float16", 1), integers((37, 41), "float16", 2), integers((41,), "float16", 3)
+    wide = (a.astype("float32") * 2 + 1) @ b.astype("float32") + bias
+    expected = numpy.maximum(wide, 0)
+    arguments = (a, b, bias, numpy.zeros((19, 41), numpy.float32), 2.0)
+    assert_everywhere(fused, arguments, expected, activation=lambda x: np.maximum(x, 0))
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float16"))
+def test_attention(dtype: str) -> None:
+    generator = numpy.random.default_rng(9)
+    q, k, v = (generator.normal(size=(n, 16)).astype(dtype) for n in (21, 37, 37))
+    scores = q.astype(numpy.float64) @ k.astype(numpy.float64).T / 4
+    weights = numpy.exp(scores - scores.max(1, keepdims=True))
+    expected = (weights / weights.sum(1, keepdims=True) @ v.astype(numpy.float64)).astype(dtype)
+    assert_everywhere(attention, (q, k, v), expected, ulp=8 if dtype == "float16" else 40)
+
+
+@np.kernel("(m,n)->(m)")
+def row_norms(x, out):
+    row = program_index(0) * 16
+    values = np.exp(load(x, (row, 0), (16, 32)))
+    store(out, row, dot(values, ones((32, 1), x.dtype)).max(axis=1))
+
+
+def test_products_leave_out_what_does_not_exist() -> None:
+    expected = numpy.exp(MATRIX.astype(numpy.float64)).sum(1).astype(numpy.float32)
+    assert_everywhere(row_norms, (MATRIX,), expected, ulp=8)
