@@ -36,6 +36,8 @@ class Declaration:
     name : str
     parameters : mapping
         Of the function, in order.
+    positional : tuple of str
+        Those that may be passed without their names.
     statics : frozenset of str
     scalars : mapping
         Numbers whose dtype is stated.
@@ -46,6 +48,7 @@ class Declaration:
 
     name: str
     parameters: Mapping[str, inspect.Parameter]
+    positional: tuple[str, ...]
     statics: frozenset[str]
     scalars: Mapping[str, ScalarKind]
     shapes: ShapeSignature | None
@@ -54,23 +57,15 @@ class Declaration:
 
     def bind(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments by parameter; TypeError if one is missing or too many."""
-        signature = inspect.Signature(list(self.parameters.values()))
-        try:
-            found = dict(signature.bind_partial(*positional, **named).arguments)
-        except TypeError as error:
-            raise TypeError(f"{self.name}() {error}; its parameters are {_without_annotations(signature)}") from None
-        for name, parameter in self.parameters.items():
-            if name in found:
-                continue
-            if parameter.default is not inspect.Parameter.empty:
-                found[name] = parameter.default
-            elif name in self.outputs:
-                found[name] = ABSENT
-            elif name in self.statics:
-                raise TypeError(f"{self.name}() missing the static parameter {name!r}: pass {name}=…")
-            else:
-                listed = _without_annotations(signature)
-                raise TypeError(f"{self.name}() missing a required argument: {name!r}; its parameters are {listed}")
+        found = dict(zip(self.positional, positional, strict=False))
+        is_plain = len(positional) <= len(self.positional)
+        if not is_plain or any(name in found or name not in self.parameters for name in named):
+            self._refuse(positional, named)
+        found.update(named)
+        if len(found) < len(self.parameters):
+            for name, parameter in self.parameters.items():
+                if name not in found:
+                    found[name] = self._default(name, parameter)
         for name in self.statics:
             try:
                 hash(found[name])
@@ -80,6 +75,26 @@ class Declaration:
                     "pass a tuple instead of a list"
                 ) from None
         return {name: found[name] for name in self.parameters}
+
+    def _default(self, name: str, parameter: inspect.Parameter) -> Any:
+        if parameter.default is not inspect.Parameter.empty:
+            return parameter.default
+        if name in self.outputs:
+            return ABSENT
+        if name in self.statics:
+            raise TypeError(f"{self.name}() missing the static parameter {name!r}: pass {name}=…")
+        raise TypeError(f"{self.name}() missing a required argument: {name!r}; its parameters are {self._listed()}")
+
+    def _refuse(self, positional: tuple[Any, ...], named: Mapping[str, Any]) -> None:
+        """Say in Python's words which argument is one too many."""
+        try:
+            inspect.Signature(list(self.parameters.values())).bind_partial(*positional, **named)
+        except TypeError as error:
+            raise TypeError(f"{self.name}() {error}; its parameters are {self._listed()}") from None
+
+    def _listed(self) -> inspect.Signature:
+        empty = inspect.Parameter.empty
+        return inspect.Signature([one.replace(annotation=empty) for one in self.parameters.values()])
 
 
 def declare(function: FunctionType, shapes: str | None) -> Declaration:
@@ -113,12 +128,9 @@ def declare(function: FunctionType, shapes: str | None) -> Declaration:
                 "numbers are annotated with their dtype, static parameters with Static"
             )
         inputs, outputs = tuple(arrays[: len(parsed.inputs)]), tuple(arrays[len(parsed.inputs) :])
-    return Declaration(name, signature.parameters, frozenset(statics), scalars, parsed, inputs, outputs)
-
-
-def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
-    bare = [one.replace(annotation=inspect.Parameter.empty) for one in signature.parameters.values()]
-    return signature.replace(parameters=bare)
+    keyword_only = inspect.Parameter.KEYWORD_ONLY
+    positional = tuple(one.name for one in signature.parameters.values() if one.kind is not keyword_only)
+    return Declaration(name, signature.parameters, positional, frozenset(statics), scalars, parsed, inputs, outputs)
 
 
 def _is_static(annotation: Any) -> bool:

@@ -76,7 +76,9 @@ class Operand:
 
 def row_of(name: str, array: Any) -> DType:
     """The element type of an array argument; TypeError if it is no array, or kernels have no such elements."""
-    if not isinstance(array, (ndarray, np.ndarray)):
+    if isinstance(array, ndarray):
+        return array._row
+    if not isinstance(array, np.ndarray):
         raise TypeError(
             f"{name}: expected a blockarray or NumPy array, found {type(array).__name__}; convert it by blockarray.asarray"
         )
