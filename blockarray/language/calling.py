@@ -21,6 +21,10 @@ from codegen.targets.backend import Backend
 # What may be known of an extent when a kernel is compiled; few classes, so that other extents reuse its code.
 _DIVISORS = (16, 4)
 _WEAK = {int: ScalarKind(dtypes.int64, int), float: ScalarKind(dtypes.float64, float)}
+# What holds what: booleans, integers, floats (bfloat16 is of NumPy's kind "V").
+_RANKS: dict[Any, int] = {
+    bool: 0, "b": 0, "boolean": 0, int: 1, "i": 1, "u": 1, "signed": 1, "unsigned": 1, float: 2, "f": 2, "V": 2, "float": 2,
+}  # fmt: skip
 
 
 class Call:
@@ -60,6 +64,9 @@ class Call:
                 f"{declaration.name}(): dtype= is for outputs that the call makes, and the kernel's shapes name none"
             )
         self.grid = self._grid(grid)
+
+    def evaluate(self) -> None:
+        """Compute what arrays of ours have only recorded."""
         evaluate_nodes(*[one._cell.node for one in self.arrays.values() if isinstance(one, ndarray)])
 
     def _sort(self, name: str, value: Any) -> None:
@@ -67,9 +74,15 @@ class Call:
         if name in declaration.scalars:
             kind = declaration.scalars[name]
             self._scalars[name] = kind
-            self.numbers[name] = self._number(name, value, kind)
+            self.numbers[name] = number_for(declaration.name, name, value, kind)
             return
         is_array = name in declaration.inputs or name in declaration.outputs
+        if declaration.shapes is not None and not is_array and isinstance(value, (np.ndarray, ndarray)):
+            if not isinstance(value, Scalar):
+                raise TypeError(
+                    f"{declaration.name}(): {name}: expected a number, found an array; the shapes {declaration.shapes.text} describe "
+                    "the arrays before it"
+                )
         if value is ABSENT:
             self.arrays[name] = value
         elif (
@@ -78,9 +91,8 @@ class Call:
             row_of(f"{declaration.name}(): {name}", value)
             self.arrays[name] = value
         else:
-            kind = self._kind_of_number(name, value)
-            self._scalars[name] = kind
-            self.numbers[name] = value.item() if isinstance(value, (Scalar, np.generic)) else value
+            self._scalars[name] = kind = self._kind_of_number(name, value)
+            self.numbers[name] = number_for(declaration.name, name, value, kind)
 
     def _kind_of_number(self, name: str, value: Any) -> ScalarKind:
         if type(value) in _WEAK:
@@ -93,26 +105,6 @@ class Call:
             f"{self.declaration.name}(): {name}: expected an array or a number, found {type(value).__name__}; annotate the parameter "
             "with Static if it is known when the kernel is compiled"
         )
-
-    def _number(self, name: str, value: Any, kind: ScalarKind) -> Any:
-        where = f"{self.declaration.name}(): {name}"
-        if isinstance(value, (ndarray, np.ndarray, np.generic)) and value.ndim == 0:
-            source: Any = value.dtype
-            value = value.item()
-        elif type(value) in (bool, int, float):
-            source = type(value)
-        else:
-            raise TypeError(f"{where}: expected a number ({kind.dtype}), found {type(value).__name__}")
-        ranks = {bool: 0, "b": 0, int: 1, "i": 1, "u": 1, float: 2, "f": 2, "V": 2}
-        mine = ranks[{"boolean": "b", "signed": "i", "unsigned": "u", "float": "f"}[kind.dtype.kind]]
-        its = ranks[source if isinstance(source, type) else source.kind]
-        if its > mine:
-            raise TypeError(f"{where}: expected a number that {kind.dtype} holds, found {value!r}")
-        if mine == 1:
-            low = -(1 << (kind.dtype.bits - 1)) if kind.dtype.kind == "signed" else 0
-            if not low <= value < low + (1 << kind.dtype.bits):
-                raise OverflowError(f"{where}: Python integer {value} out of bounds for {kind.dtype}")
-        return value
 
     def _made(self, name: str, dtype: Any, given: list[Any]) -> ndarray:
         """An output that was left out: uninitialised."""
@@ -187,3 +179,24 @@ class Call:
         """What the call returns."""
         outputs = [self.arrays[name] for name in self.declaration.outputs]
         return None if not outputs else outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+
+def number_for(kernel: str, name: str, value: Any, kind: ScalarKind) -> Any:
+    """A number argument as Python's number; TypeError or OverflowError if its dtype does not hold it."""
+    where = f"{kernel}(): {name}"
+    if isinstance(value, (ndarray, np.ndarray, np.generic)) and value.ndim == 0:
+        source: Any = value.dtype
+        value = value.item()
+    elif type(value) in (bool, int, float):
+        source = type(value)
+    else:
+        raise TypeError(f"{where}: expected a number ({kind.dtype}), found {type(value).__name__}")
+    mine = _RANKS[kind.dtype.kind]
+    its = _RANKS[source if isinstance(source, type) else source.kind]
+    if its > mine:
+        raise TypeError(f"{where}: expected a number that {kind.dtype} holds, found {value!r}")
+    if mine == 1:
+        low = -(1 << (kind.dtype.bits - 1)) if kind.dtype.kind == "signed" else 0
+        if not low <= value < low + (1 << kind.dtype.bits):
+            raise OverflowError(f"{where}: Python integer {value} out of bounds for {kind.dtype}")
+    return value

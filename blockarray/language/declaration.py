@@ -122,12 +122,12 @@ def declare(function: FunctionType, shapes: str | None) -> Declaration:
     inputs, outputs = (), ()
     if parsed is not None:
         count = len(parsed.inputs) + len(parsed.outputs)
-        if len(arrays) != count:
+        if len(arrays) < count:
             raise ValueError(
                 f"kernel {name}: shapes {shapes!r} describe {count} arrays, the function has {len(arrays)} ({', '.join(arrays)}); "
-                "numbers are annotated with their dtype, static parameters with Static"
+                "what is annotated is none"
             )
-        inputs, outputs = tuple(arrays[: len(parsed.inputs)]), tuple(arrays[len(parsed.inputs) :])
+        inputs, outputs = tuple(arrays[: len(parsed.inputs)]), tuple(arrays[len(parsed.inputs) : count])
     keyword_only = inspect.Parameter.KEYWORD_ONLY
     positional = tuple(one.name for one in signature.parameters.values() if one.kind is not keyword_only)
     return Declaration(name, signature.parameters, positional, frozenset(statics), scalars, parsed, inputs, outputs)

@@ -56,9 +56,7 @@ class Kernel:
         KernelError
             If the function cannot be translated, with the line.
         """
-        call = Call(self.declaration, arguments, named, grid, dtype)
-        self._launches.run(call)
-        return call.result()
+        return self._launches.run(arguments, named, grid, dtype)
 
     def interpret(self, *arguments: Any, grid: Any = None, dtype: Any = None, **named: Any) -> Any:
         """Run the kernel by the interpreter: on NumPy, program by program, with checks. Parameters and result as for a call.
@@ -83,6 +81,10 @@ class Kernel:
         call = Call(self.declaration, arguments, named, grid, dtype)
         return self._launches.executable(call).artifacts[stage]
 
+    def __reduce__(self) -> str:
+        # By its name, as functions are.
+        return self.function.__qualname__
+
     def __repr__(self) -> str:
         shapes = f" {self.declaration.shapes.text}" if self.declaration.shapes else ""
         return f"<kernel {self.declaration.name}{shapes}>"
@@ -99,7 +101,7 @@ def kernel(shapes: str | Callable[..., Any] | None = None) -> Any:
     shapes : str, optional
         Shapes of the arrays in order, inputs before the arrow and outputs behind it, in the notation of NumPy's generalised ufuncs;
         ``...`` stands for leading axes. Equal names are equal lengths, which is checked and which the compiler relies on; inputs are
-        never written; outputs may be left out of a call. Without shapes, all arrays are passed, and those that are stored to are written.
+        never written; outputs may be left out of a call. Parameters behind those arrays are numbers. Without shapes, all arrays are passed, and those that are stored to are written.
 
     Returns
     -------

@@ -1,42 +1,30 @@
-"""Kernels compiled and launched: one executable for each kind of call, outputs written with the meaning that arrays have."""
+"""Kernels compiled and launched: one executable for each kind of call, and a short way for calls like an earlier one."""
 
-import ctypes
-import sys
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Mapping
 from types import FunctionType
 from typing import Any
 
-from blockarray.execution.constants import NumberSlots
+import numpy as np
+
 from blockarray.execution.evaluate import lock
-from blockarray.execution.memory import Buffer, buffer_token
-from blockarray.execution.statistics import run as statistics
-from blockarray.graph.nodes import Source
+from blockarray.execution.memory import FULL_ALIGNMENT
 from blockarray.language.calling import Call
 from blockarray.language.declaration import Declaration
-from blockarray.language.operands import Operand, check_output, evaluated_node, operand_of, overlap
+from blockarray.language.operands import Operand, operand_of
+from blockarray.language.prepared import Compiled, Launch
 from blockarray.language.words import ALIASES
-from blockarray.ndarray import Cell, ndarray
+from blockarray.ndarray import Scalar, evaluate_nodes, ndarray
 from codegen.compiler import Executable, compile_kernel
-from codegen.frontend.parameters import ExtentSlot, PointerSlot, ScalarSlot, StrideSlot
 from codegen.frontend.signature import ScalarKind, Specialisation
-from codegen.frontend.translator import Translation, translate
-from codegen.targets.backend import Memory
+from codegen.frontend.translator import translate
 
 _KEPT = 256
-# Bytes below which one thread of the host is done before others are awake, unless blocks are multiplied.
-_PARALLEL_BYTES = 1 << 18
-
-# References to a node, or to its buffer, that nobody but its cell reads: the cell's (the node's), a name here, and the count's own.
-_REFERENCES = 3
+_NUMBERS = (int, float, bool)
 
 
-@dataclass
-class _Compiled:
-    translation: Translation
-    executable: Executable
-    scalars: dict[str, ScalarKind]
-    is_heavy: bool
+class _NotAlikeError(Exception):
+    """An argument of which nothing short says what a kernel is compiled for."""
 
 
 class Launches:
@@ -51,30 +39,82 @@ class Launches:
     def __init__(self, function: FunctionType, declaration: Declaration) -> None:
         self._function = function
         self._declaration = declaration
-        self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
+        self._arrays = {*declaration.inputs, *declaration.outputs}
+        self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
+        self._prepared: OrderedDict[Any, Launch] = OrderedDict()
 
-    def run(self, call: Call) -> None:
-        """Launch the kernel; on the host it is done on return, on a GPU it is queued."""
+    def run(self, positional: tuple[Any, ...], named: Mapping[str, Any], grid: Any, dtype: Any) -> Any:
+        """Launch the kernel; on the host it is done on return, on a GPU it is queued. What the call returns."""
         with lock:
-            operands = self._operands(call, frozenset(self._declaration.outputs))
-            compiled = self._find(call, operands)
-            written = compiled.translation.stored
-            if not written <= set(self._declaration.outputs):
-                operands = self._operands(call, written)
-            outputs = _Outputs(call, operands, written)
-            outputs.prepare()
-            self._launch(call, compiled, operands)
-            outputs.deliver()
+            key = self._key(positional, named, grid, dtype)
+            known = None if key is None else self._prepared.get(key)
+            if known is not None and known.compiled.translation.captured.holds:
+                found = dict(zip(self._declaration.positional, positional, strict=False))
+                found.update(named)
+                return known.again(found)
+            call = Call(self._declaration, positional, named, grid, dtype)
+            launch, operands = self._prepare(call)
+            result = launch.run(operands, call.numbers, call.result())
+            if key is not None and launch.can_repeat:
+                self._prepared[key] = launch
+                while len(self._prepared) > _KEPT:
+                    self._prepared.popitem(last=False)
+            return result
 
     def executable(self, call: Call) -> Executable:
         """What a call runs."""
         with lock:
+            call.evaluate()
             return self._find(call, self._operands(call, frozenset())).executable
+
+    def _key(self, positional: tuple[Any, ...], named: Mapping[str, Any], grid: Any, dtype: Any) -> Any:
+        """Equal for calls that differ in addresses and numbers only; None if that cannot be told in short."""
+        names = self._declaration.positional
+        if callable(grid) or len(positional) > len(names):
+            return None
+        try:
+            marks = [self._mark(name, value) for name, value in zip(names, positional, strict=False)]
+            marks += [(name, self._mark(name, value)) for name, value in named.items()]
+            key = (tuple(marks), grid, dtype)
+            hash(key)
+        except (_NotAlikeError, TypeError):
+            return None
+        return key
+
+    def _mark(self, name: str, value: Any) -> Any:
+        kind = type(value)
+        if name in self._declaration.statics:
+            return (kind, value)
+        if kind is ndarray:
+            node = value._cell.node
+            if node.buffer is None:
+                evaluate_nodes(node)
+                node = value._cell.node
+                if node.buffer is None:
+                    raise _NotAlikeError
+            return (value._shape, value._view, node.token, value._writeable)
+        if kind is np.ndarray:
+            address, _ = value.__array_interface__["data"]
+            return (kind, value.shape, value.strides, value.dtype, address % FULL_ALIGNMENT, value.flags.writeable)
+        if kind in _NUMBERS or isinstance(value, np.generic):
+            return kind
+        if isinstance(value, Scalar) and name not in self._arrays:
+            return (kind, value._row)
+        raise _NotAlikeError
+
+    def _prepare(self, call: Call) -> tuple[Launch, dict[str, Operand]]:
+        call.evaluate()
+        operands = self._operands(call, frozenset(self._declaration.outputs))
+        compiled = self._find(call, operands)
+        written = compiled.translation.stored
+        if not written <= set(self._declaration.outputs):
+            operands = self._operands(call, written)
+        return Launch(compiled, call, operands), operands
 
     def _operands(self, call: Call, written: frozenset[str]) -> dict[str, Operand]:
         return {name: operand_of(name, array, call.device, name in written) for name, array in call.arrays.items()}
 
-    def _find(self, call: Call, operands: dict[str, Operand]) -> _Compiled:
+    def _find(self, call: Call, operands: dict[str, Operand]) -> Compiled:
         specialisation = call.specialisation(operands)
         key = (call.device.device, specialisation, call.static_types())
         found = self._compiled.get(key)
@@ -87,99 +127,8 @@ class Launches:
             self._compiled.popitem(last=False)
         return found
 
-    def _compile(self, call: Call, specialisation: Specialisation) -> _Compiled:
+    def _compile(self, call: Call, specialisation: Specialisation) -> Compiled:
         translation = translate(self._function, specialisation, call.device.target, ALIASES)
         executable = compile_kernel(translation.kernel, call.device)
         scalars = {name: kind for name, kind in specialisation.arguments if isinstance(kind, ScalarKind)}
-        return _Compiled(translation, executable, scalars, translation.has_dot)
-
-    def _launch(self, call: Call, compiled: _Compiled, operands: dict[str, Operand]) -> None:
-        programs = call.programs(compiled.translation.kernel)
-        if programs == 0:
-            return
-        slots = compiled.translation.slots
-        count = max(len(slots), 1)
-        values = (ctypes.c_int64 * count)()
-        numbers = NumberSlots(values, count)
-        lengths = call.lengths()
-        for position, slot in enumerate(slots):
-            match slot:
-                case ExtentSlot(name=name):
-                    values[position] = lengths[name]
-                case PointerSlot(parameter=name):
-                    values[position] = operands[name].address
-                case StrideSlot(parameter=name, axis=axis):
-                    values[position] = operands[name].strides[axis]
-                case ScalarSlot(parameter=name):
-                    put, place = numbers.setter(compiled.scalars[name].dtype, position)
-                    put(place, call.numbers[name])
-        nbytes = sum(operand.extent_bytes[1] for operand in operands.values())
-        parallel = programs > 1 and (compiled.is_heavy or nbytes >= _PARALLEL_BYTES)
-        compiled.executable.launch(ctypes.addressof(values), programs, parallel)
-        statistics.kernels += 1
-
-
-class _Outputs:
-    """The written arguments of a launch.
-
-    A kernel reads its inputs as they were before. An array of ours that is written keeps its memory if nothing else can read that,
-    and gets a copy to write into otherwise, so that what was recorded on its old value stays true. A NumPy array is written where it
-    lies.
-    """
-
-    def __init__(self, call: Call, operands: dict[str, Operand], written: frozenset[str]) -> None:
-        self._device = call.device
-        self._outputs = [operand for name, operand in operands.items() if name in written]
-        self._inputs = [operand for name, operand in operands.items() if name not in written]
-        self._new: dict[int, tuple[Cell, Memory]] = {}
-
-    def prepare(self) -> None:
-        """Check the outputs, and give them memory that they may write."""
-        for position, output in enumerate(self._outputs):
-            check_output(output)
-            for other in self._outputs[:position]:
-                if overlap(output, other):
-                    raise ValueError(
-                        f"{other.name} and {output.name} are both written and share memory; expected separate arrays"
-                    )
-        for output in self._outputs:
-            if isinstance(output.array, ndarray):
-                self._own(output)
-        for given in self._inputs:
-            if any(not isinstance(output.array, ndarray) and overlap(given, output) for output in self._outputs):
-                self._copy(given)
-
-    def _own(self, output: Operand) -> None:
-        cell = output.array._cell
-        known = self._new.get(id(cell))
-        if known is None:
-            known = self._new[id(cell)] = (cell, self._memory_for(cell))
-        output.memory = known[1]
-
-    def _memory_for(self, cell: Cell) -> Memory:
-        node = evaluated_node(cell)
-        buffer = node.buffer
-        assert buffer is not None
-        is_read = any(given.memory is buffer.memory for given in self._inputs)
-        alone = sys.getrefcount(node) <= _REFERENCES and sys.getrefcount(buffer) <= _REFERENCES
-        if alone and not (is_read or buffer.shared or buffer.is_watched):
-            return buffer.memory
-        memory = self._device.allocate(max(buffer.memory.nbytes, 1))
-        if node.nbytes:
-            self._device.copy(buffer.memory, 0, memory, 0, node.nbytes)
-        return memory
-
-    def _copy(self, given: Operand) -> None:
-        """Move an input away from memory that is written."""
-        low, high = given.extent_bytes
-        memory = self._device.allocate(max(high - low, 1))
-        source = self._device.borrow(given.address + low, high - low, given.memory)
-        self._device.copy(source, 0, memory, 0, high - low)
-        given.memory, given.offset_bytes = memory, -low
-
-    def deliver(self) -> None:
-        """Let arrays of ours have their new values."""
-        for cell, memory in self._new.values():
-            node = cell.node
-            buffer = Buffer(memory, buffer_token(node.dtype, node.shape, node.device))
-            cell.node = Source(node.shape, node.dtype, node.device, buffer)
+        return Compiled(translation, executable, scalars)

@@ -19,7 +19,10 @@ from codegen.targets.backend import Backend, BorrowedMemory, Memory
 _ALIGNMENTS = (FULL_ALIGNMENT, 16)
 
 
-@dataclass
+_NOWHERE = BorrowedMemory(0, 0, None)
+
+
+@dataclass(slots=True)
 class Operand:
     """An array argument.
 
@@ -35,6 +38,8 @@ class Operand:
     offset_bytes : int
         Of the first element in `memory`.
     memory : Memory
+    is_where_it_was : bool
+        The elements were not copied.
     """
 
     name: str
@@ -44,6 +49,15 @@ class Operand:
     strides: tuple[int, ...]
     offset_bytes: int
     memory: Memory
+    is_where_it_was: bool = True
+
+    def without_memory(self) -> "Operand":
+        """What holds for any array that lies in the same way; its memory must not be used."""
+        return Operand(self.name, None, self.dtype, self.shape, self.strides, self.offset_bytes, _NOWHERE)
+
+    def with_memory(self, array: Any, memory: Memory) -> "Operand":
+        """Another array that lies in the same way."""
+        return Operand(self.name, array, self.dtype, self.shape, self.strides, self.offset_bytes, memory)
 
     @property
     def address(self) -> int:
@@ -109,16 +123,21 @@ def evaluated_node(cell: Cell) -> Node:
     return node
 
 
+def memory_of(array: ndarray) -> Memory:
+    """The memory of an array that has been evaluated."""
+    buffer = evaluated_node(array._cell).buffer
+    assert buffer is not None
+    return buffer.memory
+
+
 def operand_of(name: str, array: Any, device: Backend, is_written: bool) -> Operand:
     """Where an argument's elements lie on `device`; what NumPy holds is shared on the host and copied elsewhere."""
     dtype = row_of(name, array)
     if isinstance(array, ndarray):
-        node = evaluated_node(array._cell)
-        assert node.buffer is not None
         strides = array._view[1] if array._view is not None else _row_major(array.shape)
         offset = array._view[0] if array._view is not None else 0
         steps = _without_unit_axes(array.shape, strides)
-        return Operand(name, array, dtype, array.shape, steps, offset * dtype.itemsize, node.buffer.memory)
+        return Operand(name, array, dtype, array.shape, steps, offset * dtype.itemsize, memory_of(array))
     on_host = device.target.kind == "cpu"
     if is_written and not (on_host and _is_plain(array)):
         where = (
@@ -127,15 +146,21 @@ def operand_of(name: str, array: Any, device: Backend, is_written: bool) -> Oper
             else "its elements are not aligned or not in native order"
         )
         raise TypeError(f"{name}: a NumPy array is written where it lies, but {where}; pass a blockarray array")
-    if not on_host or not _is_plain(array):
+    is_copied = not (on_host and _is_plain(array))
+    if is_copied:
         array = np.ascontiguousarray(array.astype(dtype.numpy))
     if not on_host:
         copied = buffer_of(array, dtype, device)
         steps = _without_unit_axes(array.shape, _row_major(array.shape))
-        return Operand(name, array, dtype, array.shape, steps, 0, copied.memory)
+        return Operand(name, array, dtype, array.shape, steps, 0, copied.memory, is_where_it_was=False)
     strides = tuple(stride // dtype.itemsize for stride in array.strides)
-    memory = BorrowedMemory(array.__array_interface__["data"][0], array.nbytes, array)
-    return Operand(name, array, dtype, array.shape, _without_unit_axes(array.shape, strides), 0, memory)
+    steps = _without_unit_axes(array.shape, strides)
+    return Operand(name, array, dtype, array.shape, steps, 0, borrowed(array), is_where_it_was=not is_copied)
+
+
+def borrowed(array: np.ndarray) -> Memory:
+    """The memory of a NumPy array, from its first element on."""
+    return BorrowedMemory(array.__array_interface__["data"][0], array.nbytes, array)
 
 
 def _is_plain(array: np.ndarray) -> bool:

@@ -3,7 +3,7 @@
 import ast
 import inspect
 from collections.abc import Callable, Mapping
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -151,11 +151,11 @@ class Calls(Expressions):
             return self.call_word("cast", {"value": positional[0], "dtype": callee})
         name = getattr(callee, "__name__", repr(callee))
         found = next((value for value in values if not is_static(value)), None)
-        advice = (
-            _ADVICE.get(callee, "expected a word of the kernel language, a universal function, or a Python function")
-            if (callee.__hash__ is not None)
-            else ""
-        )
+        advice = "expected a word of the kernel language, a universal function, or a Python function"
+        if isinstance(getattr(np, name, None), np.ufunc):
+            advice = f"use np.{name}"
+        if isinstance(callee, (type, BuiltinFunctionType)):
+            advice = _ADVICE.get(callee, advice)
         raise Fault(f"{name} cannot take {describe(found)}; {advice}")
 
     def _length(self, value: Any) -> Any:

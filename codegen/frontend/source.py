@@ -80,6 +80,7 @@ def source_of(function: FunctionType) -> FunctionSource:
         If the source is not to be had (typed into a shell that keeps none) or no longer fits the function.
     """
     code = function.__code__
+    linecache.checkcache(code.co_filename)
     lines = tuple(linecache.getlines(code.co_filename, function.__globals__))
     tree = _parsed(lines)
     if tree is None:

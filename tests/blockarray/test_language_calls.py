@@ -7,7 +7,7 @@ import pytest
 from kernel_runs import ptx_device
 
 import blockarray as np
-from blockarray.language import KernelError, Static, extent, load, program_index, store
+from blockarray.language import KernelError, Static, cast, extent, load, program_index, store
 from codegen.compiler import statistics as compilations
 from codegen.ir.interpreter_memory import InterpretationError
 
@@ -204,6 +204,40 @@ def test_the_same_call_compiles_nothing() -> None:
     assert compilations.compiled + compilations.from_disk + compilations.from_memory == before
 
 
+def test_calls_like_an_earlier_one_are_told_from_others() -> None:
+    @np.kernel("(n)->(n)")
+    def add(x, out, number, *, block: Static = 32):
+        first = program_index(0) * block
+        store(out, first, cast(load(x, first, block) + number, out.dtype))
+
+    grid = numpy.arange(64, dtype=numpy.float64).reshape(8, 8)
+    whole = np.asarray(grid)
+    for _ in range(2):
+        for part in (lambda a: a[2], lambda a: a[3], lambda a: a[:, 3], lambda a: a[1, :5], lambda a: a[::-1, 0]):
+            for number in (1, 2.5, numpy.float32(3), np.sum(np.ones(3))):
+                for operand in (part(whole), part(whole) * 1, part(grid)):
+                    out = np.zeros(operand.shape, operand.dtype)
+                    recorded = out + 1
+                    assert add(operand, out, number) is out
+                    numpy.testing.assert_array_equal(numpy.asarray(out), part(grid) + float(number))
+                    assert (numpy.asarray(recorded) == 1).all()
+                    in_numpy = numpy.zeros(operand.shape, numpy.float32)
+                    add(operand, in_numpy, number=number)
+                    numpy.testing.assert_array_equal(in_numpy, part(grid) + float(number))
+    swapped = numpy.arange(4.0).astype(">f8")
+    for _ in range(2):
+        assert numpy.asarray(add(swapped, numpy.zeros(4), 1)).tolist() == [1, 2, 3, 4]
+    point = np.sum(np.asarray(grid))
+
+    @np.kernel("()->()")
+    def negated(x, out):
+        store(out, (), -load(x, (), ()))
+
+    for _ in range(2):
+        assert float(negated(point, grid=())) == -grid.sum()
+        assert float(negated(np.sum(np.asarray(grid) * 2), grid=())) == -2 * grid.sum()
+
+
 def test_static_arguments_of_other_types_are_other_kernels() -> None:
     @np.kernel("(n)->(n)")
     def add(x, out, *, number: Static, block: Static = 32):
@@ -299,6 +333,12 @@ def test_numbers_that_do_not_fit() -> None:
     def fill(out, number: np.int8, *, block: Static = 32):
         store(out, program_index(0) * block, number + load(out, program_index(0) * block, block))
 
+    @np.kernel("(n)->(n)")
+    def shifted(x, out, number, *, block: Static = 32):
+        store(out, program_index(0) * block, load(x, program_index(0) * block, block) + number)
+
+    with pytest.raises(TypeError, match=r"number: expected a number, found an array; the shapes \(n\)->\(n\) describe"):
+        shifted(X, number=X)
     out = numpy.zeros(4, numpy.int8)
     fill(out, 5)
     fill(out, numpy.int64(6))
