@@ -49,6 +49,7 @@ _STATIC_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+_AXIS_KINDS = {"None": "new", "Ellipsis": "rest", "slice(None, None, None)": "axis"}
 _BLOCK_METHODS = ("astype", "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "transpose")
 
 
@@ -327,34 +328,22 @@ class Expressions:
     def _with_axes(self, block: Block, index: Any) -> Block:
         """``block[:, None]`` and the like: axes of extent 1 are added, nothing is taken out."""
         parts = index if isinstance(index, tuple) else (index,)
-        whole = sum(1 for part in parts if part == slice(None)) if is_static(parts) else -1
-        if (
-            not all(part is None or part is Ellipsis or part == slice(None) for part in parts if is_static(part))
-            or whole < 0
-        ):
+        kinds = [_AXIS_KINDS.get(repr(part)) if is_static(part) else None for part in parts]
+        if None in kinds or kinds.count("rest") > 1:
             raise Fault(
                 "blocks are not indexed: expected `:`, `...` and None, which add axes of extent 1; load the part that is needed, or "
                 "choose with where"
             )
-        if whole > len(block.shape):
-            count = len(block.shape)
+        rank, whole = len(block.shape), kinds.count("axis")
+        if whole > rank:
             raise Fault(
-                f"too many indices: {describe(block)} has {count} {'axis' if count == 1 else 'axes'}, found {whole}"
+                f"too many indices: {describe(block)} has {rank} {'axis' if rank == 1 else 'axes'}, found {whole}"
             )
-        missing = len(block.shape) - whole
         position = 0
-        seen = False
-        for part in parts:
-            if part is None:
+        for kind in kinds:
+            if kind == "new":
                 block = self.blocks.with_new_axis(block, position)
-                position += 1
-            elif part is Ellipsis:
-                position += missing
-                seen = True
-            else:
-                position += 1
-        if missing and not seen and whole == 0 and not any(part is None for part in parts):
-            raise Fault("blocks are not indexed: expected `:`, `...` and None")
+            position += rank - whole if kind == "rest" else 1
         return block
 
     def _slice(self, node: ast.Slice) -> slice:

@@ -1,6 +1,7 @@
 """Words that touch memory or the grid: windows loaded and stored, extents, the program's place."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from codegen.frontend.values import ArrayReference, Block, Edge, Edges, describe
 from codegen.ir.kernel import GridAxis, Value
 
 Shape = tuple[int, ...]
+
+# The largest tile that registers of a GPU's program hold is 256 by 256.
+MOST_ELEMENTS = 1 << 16
 
 
 class MemoryWords:
@@ -227,4 +231,10 @@ def block_shape(shape: Any, word: str) -> Shape:
             raise Fault(f"{word}: expected integers in a block's shape, found {describe(extent)}", "shape")
         if extent < 1 or int(extent) & (int(extent) - 1):
             raise Fault(f"{word}: a block's extents are powers of two, found {extent} in {extents}", "shape")
+    if prod(map(int, extents)) > MOST_ELEMENTS:
+        raise Fault(
+            f"{word}: a block of shape {extents} has more elements than a program can hold ({MOST_ELEMENTS}); take smaller ones, in a "
+            "loop or in more programs",
+            "shape",
+        )
     return tuple(map(int, extents))

@@ -532,6 +532,28 @@ def test_axes_come_and_go_and_turn() -> None:
     assert_everywhere(plus_its_transpose, (SQUARE,), 2 * SQUARE + SQUARE.T, grid=())
 
 
+LAYOUTS: dict[str, Callable[[numpy.ndarray], numpy.ndarray]] = {
+    "plain": lambda x: x,
+    "columns first": lambda x: numpy.asfortranarray(x),
+    "reversed": lambda x: x[::-1, ::-1],
+    "every other": lambda x: numpy.repeat(numpy.repeat(x, 2, 0), 3, 1)[::2, ::3],
+    "repeated": lambda x: numpy.broadcast_to(x[:1], x.shape),
+}
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 40), st.integers(1, 40), st.sampled_from((4, 16)), st.sampled_from(sorted(LAYOUTS)))
+def test_any_shape_and_layout(m: int, n: int, block: int, layout: str) -> None:
+    x = LAYOUTS[layout](numpy.random.default_rng(m * 50 + n).integers(-9, 9, (m, n)).astype(numpy.float32))
+    for given_array in (x, np.asarray(x.T.copy()).T if layout == "plain" else x):
+        results = turned(given_array, computed=m % 2 == 0, block=block), turned.interpret(given_array, computed=False)
+        for found in results:
+            numpy.testing.assert_array_equal(numpy.asarray(found), x.T)
+    kernels = (fold_rows, {"block_n": 64}, lambda x: x.sum(1)), (fold_columns, {"block_m": 64}, lambda x: x.sum(0))
+    for kernel, sizes, word in kernels:
+        numpy.testing.assert_array_equal(numpy.asarray(kernel(x, word=word, **sizes)), word(x))
+
+
 @np.kernel("(n)->(n)")
 def filled(x, out, *, block: Static = 16):
     first = program_index(0) * block

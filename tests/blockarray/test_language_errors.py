@@ -206,6 +206,9 @@ def test_shapes() -> None:
     def too_large(x, out):
         store(out, 0, load(x, 0, (1, 8)))
 
+    def enormous(x, out):
+        store(out, 0, load(x, 0, 1 << 20))
+
     def indexed(x, out):
         store(out, 0, load(x, 0, 8)[0])
 
@@ -232,6 +235,9 @@ def test_shapes() -> None:
         "zeros((4, 8), x.dtype)",
     )
     check(too_large, "load: a window of shape (1, 8) has more axes than the array x (float32, 1 axis)", "(1, 8)")
+    message, marked = failure(enormous)
+    assert message.startswith("load: a block of shape (1048576,) has more elements than a program can hold (65536)")
+    assert marked == "1 << 20"
     check(
         indexed,
         "blocks are not indexed: expected `:`, `...` and None, which add axes of extent 1; load the part that is needed, or "
