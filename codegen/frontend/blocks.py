@@ -376,23 +376,20 @@ class Blocks:
             axes = ordered
         return Block(block.value, shape, axes, edges=edges, padding=block.padding, reload=reload)
 
-    def transposed(self, block: Block) -> Block:
-        """Axes in reverse order; nothing moves until it has to."""
+    def transposed(self, block: Block, order: tuple[int, ...]) -> Block:
+        """Axes in another order; nothing moves until it has to."""
         inner = block.reload
         reload = None
         if inner is not None:
+            back = tuple(order.index(axis) for axis in range(len(order)))
 
             def reload(axes: tuple[int, ...]) -> Block:
-                return self.transposed(inner(axes[::-1]))
+                return self.transposed(inner(tuple(axes[place] for place in back)), order)
 
-        return Block(
-            block.value,
-            block.shape[::-1],
-            block.axes[::-1],
-            edges=block.edges[::-1],
-            padding=block.padding,
-            reload=reload,
-        )
+        shape = tuple(block.shape[axis] for axis in order)
+        axes = tuple(block.axes[axis] for axis in order)
+        edges = tuple(block.edges[axis] for axis in order)
+        return Block(block.value, shape, axes, edges=edges, padding=block.padding, reload=reload)
 
     def repeated(self, operand: Operand, shape: Shape) -> Block:
         """A block or number repeated to a shape."""

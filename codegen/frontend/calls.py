@@ -249,10 +249,15 @@ class Calls(Expressions):
     def _clip(self, value: Any, low: Any, high: Any) -> Any:
         return self.blocks.elementwise(np.minimum, (self.blocks.elementwise(np.maximum, (value, low)), high))
 
-    def _transpose(self, value: Any) -> Block:
+    def transpose(self, value: Any, axes: Any = None) -> Block:
+        """Axes in another order, reversed if none is given."""
         if not isinstance(value, Block):
             raise Fault(f"transpose: expected a block, found {describe(value)}", "value")
-        return self.blocks.transposed(value)
+        rank = len(value.shape)
+        order = tuple(reversed(range(rank))) if axes is None else tuple(axes)
+        if not is_static(order) or sorted(axis % rank if rank else axis for axis in order) != list(range(rank)):
+            raise Fault(f"transpose: expected the {rank} axes of {describe(value)} in some order, found {axes}", "axes")
+        return self.blocks.transposed(value, tuple(axis % rank for axis in order))
 
     def _broadcast_to(self, value: Any, shape: Any) -> Block:
         return self.blocks.repeated(value, block_shape(shape, "broadcast_to"))
@@ -310,7 +315,7 @@ _WORD_MEANINGS: dict[str, Callable[..., Any]] = {
     "dot": Calls._dot,
     "where": Calls._where,
     "clip": Calls._clip,
-    "transpose": Calls._transpose,
+    "transpose": Calls.transpose,
     "broadcast_to": Calls._broadcast_to,
 }
 

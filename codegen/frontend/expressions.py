@@ -287,7 +287,7 @@ class Expressions:
         if name in known:
             return known[name]
         if name == "T":
-            return self.blocks.transposed(block)
+            return self.call_word("transpose", {"value": block})
         if name in _BLOCK_METHODS:
             return Method(block, name)
         raise Fault(f"a block has no attribute {name!r}; it has {', '.join([*known, 'T', *_BLOCK_METHODS])}")

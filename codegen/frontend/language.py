@@ -189,8 +189,8 @@ def argmin(value, axis):  # type: ignore[no-untyped-def]
 
 
 @Word
-def transpose(value):  # type: ignore[no-untyped-def]
-    """A block with its axes in reverse order; ``value.T`` is the same."""
+def transpose(value, axes=None):  # type: ignore[no-untyped-def]
+    """A block with its axes in another order, a static tuple; reversed without one, as ``value.T``."""
 
 
 @Word

@@ -1,6 +1,7 @@
 """Calls of kernels: arguments, outputs made or passed, views and aliases, grids, devices."""
 
 import gc
+import pickle
 
 import numpy
 import pytest
@@ -280,6 +281,10 @@ def test_texts_of_a_kernel() -> None:
     assert "2 * load" in (double.__doc__ or "2 * load")
     with pytest.raises(KeyError, match="no stage is called 'ptx'"):
         double.text(X, stage="ptx")
+
+
+def test_kernels_are_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps(double)) is double
 
 
 def test_named_lengths_are_fixed_or_leading() -> None:

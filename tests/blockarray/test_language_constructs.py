@@ -515,6 +515,13 @@ def turned(x, out, *, computed: Static, block: Static = 16):
     store(out, (column, row), values.T)
 
 
+@np.kernel("(a,b,c)->(c,a,b)")
+def rolled(x, out, *, computed: Static):
+    values = load(x, (0, 0, 0), (4, 8, 2))
+    values = values + 1 if computed else values
+    store(out, (0, 0, 0), transpose(values, (2, 0, -2)))
+
+
 @np.kernel("(n,n)->(n,n)")
 def plus_its_transpose(x, out):
     values = load(x, (0, 0), (16, 16))
@@ -529,6 +536,9 @@ def test_axes_come_and_go_and_turn() -> None:
     assert_everywhere(with_itself, (x,), squares[:, None] - squares + x[:, None], grid=())
     for computed in (False, True):
         assert_everywhere(turned, (MATRIX,), numpy.ascontiguousarray(MATRIX.T), computed=computed)
+    cube = numpy.arange(4 * 7 * 2, dtype=numpy.float32).reshape(4, 7, 2)
+    for computed in (False, True):
+        assert_everywhere(rolled, (cube,), (cube + computed).transpose(2, 0, 1), computed=computed)
     assert_everywhere(plus_its_transpose, (SQUARE,), 2 * SQUARE + SQUARE.T, grid=())
 
 

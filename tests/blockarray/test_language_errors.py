@@ -616,6 +616,9 @@ def test_folds_and_products() -> None:
     def twice(x, out):
         store(out, 0, np.sum(load(x, (0, 0), (4, 8)), (0, -2)))
 
+    def turned(x, out):
+        store(out, (0, 0), load(x, (0, 0), (4, 8)).transpose((0, 0)))
+
     def of_a_number(x, out):
         store(out, 0, np.max(x))
 
@@ -637,6 +640,8 @@ def test_folds_and_products() -> None:
     message = "sum: axis 2 (int) is out of bounds for a float32 block of shape (4, 8)"
     check(axis, message, "2", MATRIX, **arguments)
     check(twice, "sum: an axis stands twice in (0, -2)", "(0, -2)", MATRIX, **arguments)
+    message = "transpose: expected the 2 axes of a float32 block of shape (4, 8) in some order, found (0, 0)"
+    check(turned, message, "load(x, (0, 0), (4, 8)).transpose((0, 0))", MATRIX, **arguments)
     check(of_a_number, "max: expected a block, found the array x (float32, 2 axes)", "x", MATRIX, **arguments)
     check(
         inner,
