@@ -44,8 +44,8 @@ class Captured:
     """Values that a translation took from outside of its functions; if one is another object now, it no longer holds."""
 
     def __init__(self) -> None:
-        self._globals: list[tuple[dict[str, Any], str, Any]] = []
-        self._cells: list[tuple[Any, Any]] = []
+        self._globals: dict[tuple[int, str], tuple[dict[str, Any], str, Any]] = {}
+        self._cells: dict[int, tuple[Any, Any]] = {}
 
     def find(self, outside: Outside, name: str) -> Any:
         """The value of a name; KeyError if there is none."""
@@ -55,20 +55,21 @@ class Captured:
                 value = cell.cell_contents
             except ValueError:
                 raise KeyError(name) from None
-            self._cells.append((cell, value))
+            self._cells[id(cell)] = (cell, value)
             return value
         if name in outside.namespace:
             value = outside.namespace[name]
-            self._globals.append((outside.namespace, name, value))
+            self._globals[(id(outside.namespace), name)] = (outside.namespace, name, value)
             return value
         return vars(builtins)[name]
 
     @property
     def holds(self) -> bool:
         """Whether all names still stand for the same objects."""
-        return all(names.get(name) is value for names, name, value in self._globals) and all(
-            cell.cell_contents is value for cell, value in self._cells
-        )
+        for names, name, value in self._globals.values():
+            if names.get(name) is not value:
+                return False
+        return all(cell.cell_contents is value for cell, value in self._cells.values())
 
 
 def source_of(function: FunctionType) -> FunctionSource:
