@@ -21,7 +21,7 @@ from blockarray.fusion.plan import Fold, KernelPlan, Position, Read, RunningFold
 from codegen import dtypes
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import Kernel
-from codegen.schedules.choose import PARALLEL_WORK, choose, work_of
+from codegen.schedules.choose import PARALLEL_WORK, choose, streams, work_of
 from codegen.schedules.schedule import Access, Problem, Schedule
 from codegen.target import Target
 
@@ -69,7 +69,7 @@ def lower(plan: KernelPlan, target: Target) -> tuple[LoweredKernel, ...]:
     problem = problem_of(plan, analysis)
     schedule = choose(problem, target)
     builder = Builder()
-    parameters = Parameters(plan)
+    parameters = Parameters(plan, streams(problem, target))
     lowering = Lowering(builder, plan, analysis, schedule, target, parameters, builder.index(0))
     part = find_part(lowering)
     {"whole": lower_whole, "streaming": lower_rows, "columns": lower_columns}[schedule.strategy](lowering, part)

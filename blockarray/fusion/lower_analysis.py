@@ -172,6 +172,8 @@ def analyze(plan: KernelPlan) -> Analysis:
         writes = [write for write in full_writes if (count - 1 if plan.aliased else levels[write.value]) == number]
         passes.append(Pass(groups, tuple(writes), ()))
     kept, cost = _keep(plan, passes, full)
+    if not any(axis.reduced for axis in plan.axes):
+        cost = sum(cost_of(plan.statements[number]) for number in needed if any(varies[number]))
     return Analysis(varies, full, kept, kept_writes, cost)
 
 

@@ -239,7 +239,30 @@ class Product:
     reason: str = field(default="", compare=False)
 
 
-Step = KernelPlan | Product
+@dataclass(frozen=True)
+class Scattering:
+    """Elements of `target` at positions replaced one after the other (see the graph's `Scatter`).
+
+    `places` and `value` are value numbers; `value` is None for a function of one operand, `single` says that one value serves all positions,
+    `constant` that it is a constant of the expression.
+    """
+
+    target: int
+    places: int
+    value: int | None
+    count: int
+    elements: int
+    dtype: DType
+    value_dtype: DType
+    working: DType
+    function: str | None
+    single: bool
+    constant: bool
+    operations: tuple[str, ...] = field(default=(), compare=False)
+    reason: str = field(default="", compare=False)
+
+
+Step = KernelPlan | Product | Scattering
 
 
 @dataclass(frozen=True)

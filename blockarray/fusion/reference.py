@@ -24,10 +24,11 @@ from blockarray.fusion.plan import (
     Product,
     Read,
     RunningFold,
+    Scattering,
     Statement,
     Take,
 )
-from blockarray.graph.reference import apply_function, convert, fold, product, running_fold, strided_view
+from blockarray.graph.reference import apply_function, convert, fold, product, running_fold, scatter, strided_view
 
 Array = np.ndarray
 Memory = list[Array]
@@ -69,6 +70,9 @@ def run(
     for step in plan.steps:
         if isinstance(step, Product):
             run_product(step, memory)
+        elif isinstance(step, Scattering):
+            value = None if step.value is None else memory[step.value]
+            scatter(memory[step.target], memory[step.places], value, step.function, step.working)
         else:
             _run_kernel(step, memory, parts, backwards)
     return {

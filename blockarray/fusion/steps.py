@@ -57,6 +57,34 @@ class ProductStep:
         return (self.number,)
 
 
+class ScatterStep:
+    """Elements of an array that exists replaced at positions: all operands are memory of their own.
+
+    Attributes
+    ----------
+    base, number : int
+        The values before and after.
+    in_place : bool
+        Whether it may write over the memory of the base.
+    """
+
+    replaces_all = False
+
+    def __init__(self, graph: Graph, number: int) -> None:
+        self.graph = graph
+        self.number = number
+        self.base, self.places, *values = graph.inputs[number]
+        self.value = values[0] if values else None
+        operands = {self.places, *values}
+        self.in_place = self.base not in operands
+        self.sources = {one for one in (self.base, *operands) if not graph.is_constant(one)}
+        self.reads = {one for one in self.sources if not graph.is_leaf(one)}
+
+    def targets(self) -> tuple[int, ...]:
+        """The value after."""
+        return (self.number,)
+
+
 class CopyStep:
     """A copy of a whole value: for one more result (the position of its recorded node), or for an update to write into."""
 
@@ -72,4 +100,4 @@ class CopyStep:
         return ()
 
 
-StepInMaking = Expansion | ProductStep | CopyStep
+StepInMaking = Expansion | ProductStep | ScatterStep | CopyStep

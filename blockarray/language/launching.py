@@ -14,7 +14,7 @@ from blockarray.language.declaration import Declaration
 from blockarray.language.operands import Operand, operand_of
 from blockarray.language.prepared import Compiled, Launch
 from blockarray.language.words import ALIASES
-from blockarray.ndarray import Scalar, evaluate_nodes, ndarray
+from blockarray.ndarray import Array, Scalar, evaluate_nodes
 from codegen.compiler import Executable, compile_kernel
 from codegen.frontend.signature import ScalarKind, Specialisation
 from codegen.frontend.translator import translate
@@ -85,14 +85,14 @@ class Launches:
         kind = type(value)
         if name in self._declaration.statics:
             return (kind, value)
-        if kind is ndarray:
+        if kind is Array:
             node = value._cell.node
             if node.buffer is None:
                 evaluate_nodes(node)
                 node = value._cell.node
                 if node.buffer is None:
                     raise _NotAlikeError
-            return (value._shape, value._view, node.token, value._writeable)
+            return (value._shape, value._view, value._row, node.token, value._writeable)
         if kind is np.ndarray:
             address, _ = value.__array_interface__["data"]
             return (kind, value.shape, value.strides, value.dtype, address % FULL_ALIGNMENT, value.flags.writeable)

@@ -8,8 +8,8 @@ import numpy as np
 
 from blockarray.execution.device import current_device
 from blockarray.execution.memory import FULL_ALIGNMENT, buffer_of
-from blockarray.graph.nodes import Constant, Node, Source
-from blockarray.ndarray import Cell, ndarray
+from blockarray.ndarray import ndarray
+from blockarray.reinterpretation import computed
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.frontend.signature import ArrayKind
@@ -114,18 +114,9 @@ def device_of(arrays: list[Any]) -> Backend:
     return backend("cpu") if arrays else current_device()
 
 
-def evaluated_node(cell: Cell) -> Node:
-    """The node of a cell, which has been evaluated, with memory: a constant gets some."""
-    node = cell.node
-    if isinstance(node, Constant):
-        value = np.asarray(node.value).astype(node.dtype.numpy)
-        node = cell.node = Source((), node.dtype, node.device, buffer_of(value, node.dtype, node.device))
-    return node
-
-
 def memory_of(array: ndarray) -> Memory:
     """The memory of an array that has been evaluated."""
-    buffer = evaluated_node(array._cell).buffer
+    buffer = computed(array._cell).buffer
     assert buffer is not None
     return buffer.memory
 

@@ -7,8 +7,9 @@ from typing import Any
 
 from blockarray.execution.memory import Buffer, buffer_token
 from blockarray.graph.nodes import Source
-from blockarray.language.operands import Operand, check_output, evaluated_node, overlap
+from blockarray.language.operands import Operand, check_output, overlap
 from blockarray.ndarray import Cell, ndarray
+from blockarray.reinterpretation import computed
 from codegen.targets.backend import Backend, Memory
 
 
@@ -76,12 +77,12 @@ class Outputs:
         output.memory = known[1]
 
     def _memory_for(self, cell: Cell) -> Memory:
-        node = evaluated_node(cell)
+        node = computed(cell)
         buffer = node.buffer
         assert buffer is not None
         is_read = any(given.memory is buffer.memory for given in self._inputs)
         is_watched = is_read or buffer.shared or buffer.is_watched
-        nbytes, old = node.nbytes, buffer.memory
+        old = buffer.memory
         # Names of this function would be counted.
         del buffer
         if not is_watched and _references_to_buffer(node) <= _ALONE_IN_NODE:
@@ -89,8 +90,8 @@ class Outputs:
             if _references_to_node(cell) <= _ALONE_IN_CELL:
                 return old
         memory = self._device.allocate(max(old.nbytes, 1))
-        if nbytes:
-            self._device.copy(old, 0, memory, 0, nbytes)
+        if old.nbytes:
+            self._device.copy(old, 0, memory, 0, old.nbytes)
         return memory
 
     def _copy(self, given: Operand) -> None:

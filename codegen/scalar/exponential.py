@@ -165,9 +165,10 @@ def reduce_by_ln2(
     core: CoreFunctions, x: ScalarValue, constants: ExponentialConstants
 ) -> tuple[ScalarValue, ScalarValue]:
     """Split a clamped `x` into k ln 2 + r: k as ``rounder + k``, whose lowest bits are the integer k, and r."""
-    rounded = x * LOG2_OF_E + constants.rounder
+    rounded = core.multiply_add(x, LOG2_OF_E, constants.rounder)
     multiple = rounded - constants.rounder
-    return rounded, (x - multiple * constants.ln2_high) - multiple * constants.ln2_low
+    upper = core.multiply_add(multiple, -constants.ln2_high, x)
+    return rounded, core.multiply_add(multiple, -constants.ln2_low, upper)
 
 
 def power_of_two_field(core: CoreFunctions, rounded: ScalarValue, constants: ExponentialConstants) -> ScalarValue:
@@ -211,7 +212,7 @@ def exp_scaled(core: CoreFunctions, x: ScalarValue, halvings: int = 0) -> Scalar
     highest = constants.highest + halvings
     inside = clamp(core, x, constants.lowest, highest)
     rounded, rest = reduce_by_ln2(core, inside, constants)
-    power = (rest + rest * rest * horner(rest, constants.exp)) + 1.0
+    power = core.multiply_add(rest * rest, horner(rest, constants.exp), rest) + 1.0
     return scale(core, power, rounded, x > 0, constants, halvings)
 
 
@@ -222,8 +223,9 @@ def exp(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
 
 def exp2_of_rest(rest: ScalarValue, constants: ExponentialConstants) -> ScalarValue:
     """``2**r`` for |r| <= 1/2."""
-    small = rest * (rest * horner(rest, constants.exp2) + constants.ln2_rest)
-    return (rest * constants.ln2_rounded + small) + 1.0
+    core = rest.core
+    small = rest * core.multiply_add(rest, horner(rest, constants.exp2), constants.ln2_rest)
+    return core.multiply_add(rest, constants.ln2_rounded, small) + 1.0
 
 
 def exp2(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
@@ -240,15 +242,16 @@ def expm1(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """e to the power x, less one, without cancellation near zero."""
     constants = constants_for(core, x)
     inside = clamp(core, x, constants.lowest_minus_one, constants.highest)
-    rounded = inside * LOG2_OF_E + constants.rounder
+    rounded = core.multiply_add(inside, LOG2_OF_E, constants.rounder)
     multiple = rounded - constants.rounder
-    upper, lower = inside - multiple * constants.ln2_high, multiple * constants.ln2_low
+    upper, lower = core.multiply_add(multiple, -constants.ln2_high, inside), multiple * constants.ln2_low
     rest = upper - lower
-    small = rest * rest * horner(rest, constants.exp_minus_one) + ((upper - rest) - lower)
+    small = core.multiply_add(rest * rest, horner(rest, constants.exp_minus_one), (upper - rest) - lower)
     # half of the result first, as 2**k itself overflows for the largest results; the large parts first, because they
     # cancel where k is 1 or -1
     half_power = power_of_two(core, rounded, constants, halvings=1)
-    half_result = (rest * half_power + (half_power - 0.5)) + small * half_power
+    large = core.multiply_add(rest, half_power, half_power - 0.5)
+    half_result = core.multiply_add(small, half_power, large)
     result = half_result + half_result
     # half of a subnormal number would lose a bit, and zero would lose its sign
     return core.where(core.apply("fabs", x) < constants.linear, x, result)

@@ -6,7 +6,7 @@ import numpy as np
 
 from codegen import dtypes
 from codegen.dtypes import DType
-from codegen.scalar import application
+from codegen.scalar import application, fused
 from codegen.scalar.function import CoreFunctions, Number, ScalarValue
 
 Array = np.ndarray
@@ -63,6 +63,7 @@ INTRINSICS: Mapping[str, Callable[..., Array]] = {
     "llvm.umax": np.maximum,
     "llvm.umin": np.minimum,
     "llvm.ctpop": _population_count,
+    "llvm.fma": fused.multiply_add,
 }
 
 

@@ -12,6 +12,8 @@ STEPS = 16
 # A row this many registers long is held as a whole; beyond, the code for it would grow without getting faster.
 _WHOLE_REGISTERS = 4
 _REGISTERS_IN_FLIGHT = 8
+# Of elementwise work, costly or not: the emitter takes them as one register (decision 8), which hides latencies.
+_ELEMENTWISE_REGISTERS = 4
 
 # Accumulators of a program that sums columns: they stay in the first cache beside the rows that stream through.
 _COLUMN_BYTES = 8192
@@ -74,7 +76,7 @@ def _registers(cost: float) -> int:
 
 def _elementwise(problem: Problem, width: int) -> Schedule:
     extents = problem.extents
-    registers = _registers(problem.cost)
+    registers = _ELEMENTWISE_REGISTERS
     tile = [1] * problem.rank
     across = transposed_axis(problem)
     if across is not None and extents[-1] > 1:
@@ -87,7 +89,7 @@ def _elementwise(problem: Problem, width: int) -> Schedule:
     for axis in reversed(range(problem.rank - 1)):
         tile[axis] = min(room, power_of_two_to(extents[axis]))
         room //= tile[axis]
-    reason = f"{registers} registers of {width} for work of {problem.cost:g} additions a point"
+    reason = f"{registers} registers of {width}, for work of {problem.cost:g} additions a point"
     return _host("whole", tile, width, [reason])
 
 

@@ -89,8 +89,6 @@ def _elementwise(problem: Problem, target: Target) -> Schedule:
     run = longest_run(problem)
     read_bytes = sum(access.itemsize for access in problem.accesses if not access.written)
     repeats = max(1, min(8, power_of_two_to(max(1, _BYTES_UNDER_WAY // max(1, run * read_bytes)))))
-    if problem.cost > 64:
-        repeats = 1
     lanes = min(_LANES, target.max_lanes_per_program)
     enough = target.cores * _PROGRAMS_PER_CORE
     while repeats > 1 and problem.points < enough * lanes * run * repeats:
@@ -103,7 +101,7 @@ def _elementwise(problem: Problem, target: Target) -> Schedule:
         # A warp covers 8 elements along both axes: each side then moves whole sectors of 32 bytes.
         patch = [1] * problem.rank
         patch[across], patch[-1] = lanes // 4, 4
-        tile[across], tile[-1] = lanes // 4, 32 if problem.cost <= 64 else 8
+        tile[across], tile[-1] = lanes // 4, 32
         return _with_lanes("whole", tile, tuple(patch), 2, [f"axis {across} is contiguous in one operand"])
     tile[-1] = min(lanes * run * repeats, power_of_two_from(problem.extents[-1]))
     tile[-1] = max(tile[-1], run)

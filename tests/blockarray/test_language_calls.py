@@ -110,6 +110,20 @@ def test_views_are_read_and_written() -> None:
         numpy.testing.assert_array_equal(in_numpy, expected)
 
 
+def test_views_of_another_dtype() -> None:
+    x = np.asarray(X)
+    for _ in range(2):
+        recorded = x * 1
+        before = numpy.asarray(x)
+        bits = x.view("int32")
+        numpy.testing.assert_array_equal(numpy.asarray(double(bits)), before.view("int32") * 2)
+        increment(bits[3:])
+        before = before.copy()
+        numpy.testing.assert_array_equal(numpy.asarray(recorded), before)
+        before[3:].view("int32")[...] += 1
+        numpy.testing.assert_array_equal(numpy.asarray(x), before)
+
+
 def test_inputs_are_read_as_they_were_before() -> None:
     for make in (np.asarray, numpy.copy):
         x = make(X)

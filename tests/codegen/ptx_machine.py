@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from codegen.scalar import fused
+
 Lanes = np.ndarray
 WARP = 32
 MOST_STEPS = 200_000
@@ -505,9 +507,7 @@ def _remainder(opcode: list[str], a: Lanes, b: Lanes) -> Lanes:
 
 
 def _fused(opcode: list[str], a: Lanes, b: Lanes, c: Lanes) -> Lanes:
-    if a.dtype == np.float32:
-        return (a.astype(np.float64) * b + c).astype(np.float32)
-    return a * b + c
+    return fused.multiply_add(a, b, c)
 
 
 def _multiplied(opcode: list[str], a: Lanes, b: Lanes) -> Lanes:

@@ -91,7 +91,7 @@ def test_idempotent_rows(row: ScalarFunction) -> None:
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row_is_well_formed(row: ScalarFunction) -> None:
     assert row.summary and not row.summary.endswith(".")
-    assert row.arity in (1, 2, 3)
+    assert row.arity in (1, 2, 3, 4)
     assert any(row.takes(dtype) for dtype in dtypes.ALL)
     assert not row.is_a(Algebra.ASSOCIATIVE) or (row.arity == 2 and row.identity is not None)
     for dtype in (dtypes.float32, dtypes.float64):

@@ -12,7 +12,19 @@ ACCESS_BITS = 128
 """The widest load or store of one lane."""
 
 _ALWAYS = frozenset(
-    {"sqrt", "absolute", "fabs", "copysign", "bitwise_count", "floor", "ceil", "trunc", "rint", "half_conversion"}
+    {
+        "sqrt",
+        "absolute",
+        "fabs",
+        "copysign",
+        "bitwise_count",
+        "floor",
+        "ceil",
+        "trunc",
+        "rint",
+        "half_conversion",
+        "fma",
+    }
 )
 _NAN_PROPAGATING = frozenset({"maximum", "minimum"})
 
