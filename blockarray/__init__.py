@@ -31,6 +31,7 @@ from blockarray.hosted import hosted_module as _hosted_module
 from blockarray.hosted import hosted_namespace as _hosted_namespace
 from blockarray.interop import from_dlpack
 from blockarray.interop import register_namespace as _register_namespace
+from blockarray.language import kernel
 from blockarray.ndarray import Array as ndarray
 from blockarray.ndarray import evaluate, synchronize
 from blockarray.reporting import explain_run, kernel_log, statistics_of_run

@@ -29,9 +29,10 @@ from blockarray.ndarray import (
     write,
 )
 from blockarray.ndarray import user_frame as find_user_frame
-from blockarray.promotion import OperandKind, Resolution, broadcast, resolve, result_order
+from blockarray.promotion import Resolution, broadcast, resolve, result_order
 from codegen import dtypes
 from codegen.dtypes import DType
+from codegen.scalar.ufunc_loops import MIRRORED, OUTSIDE_ANSWERS, SIGNED_UNSIGNED, OperandKind, rows_of
 from codegen.targets.backend import Backend
 
 _get_frame = sys._getframe
@@ -52,9 +53,6 @@ _PYTHON_NUMBERS = frozenset((int, float, bool))
 _REPEATED = frozenset((str, bytes, bytearray, list, tuple))
 _UNRESOLVED = object()
 _NUMPY_SCALARS: dict[type, DType] = {dtype.numpy.type: dtype for dtype in dtypes.ALL}
-
-_COMPARISONS = {"less": (True, False), "less_equal": (True, False), "greater": (False, True), "greater_equal": (False, True),
-                "equal": (False, False), "not_equal": (True, True)}  # fmt: skip
 
 
 class UFunc:
@@ -568,24 +566,16 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     return array
 
 
-# Comparison of int64 with uint64, exactly: the row on (signed, unsigned), and whether its answer is turned round.
-_SIGNED_UNSIGNED = {
-    "less": ("less", False), "less_equal": ("less_equal", False), "greater": ("less_equal", True),
-    "greater_equal": ("less", True), "equal": ("equal", False), "not_equal": ("equal", True),
-}  # fmt: skip
-_MIRRORED = {"less": "greater", "greater": "less", "less_equal": "greater_equal", "greater_equal": "less_equal"}
-
-
 def _compare_signs(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     """Arrays of which one has signed and one unsigned integers of 64 bits: no dtype holds both, so a row compares them."""
     name = ufunc.__name__
-    if name not in _SIGNED_UNSIGNED or not (isinstance(a, ndarray) and isinstance(b, ndarray)):
+    if name not in SIGNED_UNSIGNED or not (isinstance(a, ndarray) and isinstance(b, ndarray)):
         return NotImplemented
     if {a._row.kind, b._row.kind} != {"signed", "unsigned"}:
         return NotImplemented
     if a._row.kind == "unsigned":
-        a, b, name = b, a, _MIRRORED.get(name, name)
-    row, negated = _SIGNED_UNSIGNED[name]
+        a, b, name = b, a, MIRRORED.get(name, name)
+    row, negated = SIGNED_UNSIGNED[name]
     left = cast(read(a), dtypes.int64)
     right = cast(transferred(read(b), left.device), dtypes.uint64)
     shape = broadcast((left.shape, right.shape))
@@ -600,7 +590,7 @@ def _compare_signs(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
 
 def _compare_with_outside(ufunc: UFunc, array: ndarray, number: int, swapped: bool) -> Any:
     """Comparison of integers with a Python integer that their dtype does not hold: known without the data."""
-    answers = _COMPARISONS.get(ufunc.__name__)
+    answers = OUTSIDE_ANSWERS.get(ufunc.__name__)
     if answers is None:
         raise OverflowError(f"Python integer {number} out of bounds for {array._row}")
     above = number > 0
@@ -623,14 +613,6 @@ def _compare_with_outside(ufunc: UFunc, array: ndarray, number: int, swapped: bo
     return wrap(spread)
 
 
-_ROW_NAMES: dict[str, tuple[str, ...]] = {
-    "modf": ("modf_fraction", "modf_integral"),
-    "frexp": ("frexp_mantissa", "frexp_exponent"),
-    "divmod": ("floor_divide", "remainder"),
-    "conjugate": ("positive",),
-    "deg2rad": ("radians",),
-    "rad2deg": ("degrees",),
-}
 _BY_MATRIX = frozenset(("matmul", "matvec", "vecmat", "vecdot"))
 
 UFUNCS: dict[str, UFunc] = {}
@@ -639,7 +621,7 @@ for _name in dir(np):
     if isinstance(_ufunc, np.ufunc) and _ufunc.__name__ not in _BY_MATRIX:
         _canonical = _ufunc.__name__
         if _canonical not in UFUNCS:
-            UFUNCS[_canonical] = UFunc(_ufunc, _ROW_NAMES.get(_canonical, (_canonical,)))
+            UFUNCS[_canonical] = UFunc(_ufunc, rows_of(_ufunc))
         UFUNCS[_name] = UFUNCS[_canonical]
 
 less = UFUNCS["less"]
