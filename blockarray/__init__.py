@@ -10,14 +10,20 @@ import numpy as _numpy
 from blockarray import composed as _composed
 from blockarray import creation as _creation
 from blockarray import indexing as _indexing
+from blockarray import iteration as _iteration
 from blockarray import joining as _joining
+from blockarray import json_output as _json_output  # teaches `json` lazy numbers
+from blockarray import layout as _layout
 from blockarray import manipulation as _manipulation
 from blockarray import methods as _methods
 from blockarray import products as _products
 from blockarray import random
+from blockarray import ranges as _ranges
 from blockarray import rearranging as _rearranging
 from blockarray import reductions as _reductions
+from blockarray import scattering as _scattering  # gives ufuncs their methods
 from blockarray import selection as _selection
+from blockarray import ufunc_methods as _ufunc_methods  # gives ufuncs their methods
 from blockarray.execution.device import device, set_device
 from blockarray.explanation import explain
 from blockarray.fallback import HostFallbackError, HostFallbackWarning, set_fallback_policy
@@ -25,7 +31,9 @@ from blockarray.hosted import hosted_module as _hosted_module
 from blockarray.hosted import hosted_namespace as _hosted_namespace
 from blockarray.interop import from_dlpack
 from blockarray.interop import register_namespace as _register_namespace
-from blockarray.ndarray import evaluate, ndarray, synchronize
+from blockarray.language import kernel
+from blockarray.ndarray import Array as ndarray
+from blockarray.ndarray import evaluate, synchronize
 from blockarray.reporting import explain_run, kernel_log, statistics_of_run
 from blockarray.ufuncs import UFUNCS as _UFUNCS
 from blockarray.ufuncs import UFunc as ufunc
@@ -36,6 +44,7 @@ __array_api_version__ = "2024.12"
 _native: dict[str, Any] = {}
 for _module in (
     _creation,
+    _ranges,
     _manipulation,
     _joining,
     _rearranging,
@@ -53,6 +62,9 @@ for _module in (
         }
     )
 _native.update(_UFUNCS)
+_native.update(
+    {"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory, "nditer": _iteration.nditer}
+)
 _native.update({"ndarray": ndarray, "ufunc": ufunc, "from_dlpack": from_dlpack})
 _namespace = _hosted_namespace(_native)
 globals().update(_namespace)

@@ -5,6 +5,7 @@ and little is written.
 """
 
 import operator
+import sys
 import weakref
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from blockarray.execution.evaluate import evaluate_nodes
 from blockarray.execution.memory import buffer_of, host_elements, host_view
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant, Node, Shape, Source, View, row_major_strides
-from blockarray.indexing import Selection, parse, place_of_element, subview
+from blockarray.indexing import Selection, parse, place_of_element, places_of, subview
 from blockarray.ndarray import (
     Cell,
     Scalar,
@@ -29,7 +30,9 @@ from blockarray.ndarray import (
     transferred,
     write,
 )
+from blockarray.scattering import is_too_much, scatter
 from blockarray.ufuncs import where_node
+from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend
 
@@ -37,27 +40,45 @@ from codegen.targets.backend import Backend
 # would be another plan.
 _AT_ONCE: Final = 1 << 14
 
-_PYTHON_NUMBERS: Final = frozenset((int, float, bool))
+# NumPy's scalar types stand for lazy scalars as well, whose classes are equal to them.
+_NUMBERS: Final = frozenset((int, float, bool, *(dtype.numpy.type for dtype in dtypes.ALL)))
+
+_get_reference_count = sys.getrefcount
+
+
+def _holders(cell: Cell) -> int:
+    return _get_reference_count(cell.node)
+
+
+# What `_holders` counts of a node that only its cell holds.
+_ALONE: Final = _holders(Cell(Node.__new__(Node)))
 
 
 def setitem(array: ndarray, key: Any, value: Any) -> None:
     """``array[key] = value``."""
-    if isinstance(array, Scalar):
-        Scalar.__setitem__(array, key, value)
-    shape = array._shape
-    offset: int | None = None
-    if type(key) is int and len(shape) == 1:
-        extent = shape[0]
-        position = key + extent if key < 0 else key
-        if 0 <= position < extent:
-            view = array._view
-            offset = position if view is None else view[0] + position * view[1][0]
-    elif type(key) is tuple and len(key) == len(shape):
+    if type(value) in _NUMBERS:
         offset = place_of_element(array, key)
-    if offset is not None and (type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)):
-        if array._cell.node.device.target.kind == "cpu":
-            _set_element(array, offset, value)
-            return
+        if offset is not None:
+            cell = array._cell
+            buffer = cell.node.buffer
+            # The path of loops over elements: the memory is there, and nothing recorded reads it.
+            if (
+                buffer is not None
+                and buffer.elements is not None
+                and buffer.windows is None
+                and not buffer.shared
+                and array._writeable
+                and cell.node.dtype is array._row
+                and not isinstance(value, Scalar)
+                and _get_reference_count(cell.node) == _ALONE
+            ):
+                buffer.elements[offset] = value
+                return
+            if cell.node.device.target.kind == "cpu":
+                _set_element(array, offset, value)
+                return
+    if isinstance(array, Scalar):
+        raise TypeError(f"'numpy.{array.dtype.type.__name__}' object does not support item assignment")
     found = parse(array, key)
     _check_writeable(array)
     if found.fancy or found.flags:
@@ -85,7 +106,18 @@ def _check_writeable(array: ndarray) -> None:
 
 def _set_element(array: ndarray, offset: int, value: Any) -> None:
     _check_writeable(array)
-    _exclusive_elements(array._cell)[offset] = value
+    if isinstance(value, Scalar):
+        value = value.numpy_value()
+    elements = _exclusive_elements(array._cell)
+    if elements.dtype != array._row.numpy:
+        elements = _reinterpreted(elements, array._row)
+    elements[offset] = value
+
+
+def _reinterpreted(elements: np.ndarray, dtype: DType) -> np.ndarray:
+    """Memory as a row of elements of another dtype, as many as fit."""
+    octets = elements.view(np.uint8)
+    return octets[: len(octets) // dtype.itemsize * dtype.itemsize].view(dtype.numpy)
 
 
 def _exclusive_elements(cell: Cell) -> np.ndarray:
@@ -118,6 +150,8 @@ def writable_host_view(array: ndarray) -> np.ndarray:
     if array.size == 0:
         return np.empty(array._shape, array.dtype)
     elements = _exclusive_elements(array._cell)
+    if elements.dtype != array._row.numpy:
+        elements = _reinterpreted(elements, array._row)
     itemsize = array._row.itemsize
     strides = [stride * itemsize for stride in element_strides(array)]
     return np.ndarray(array._shape, array._row.numpy, elements, element_offset(array) * itemsize, strides)
@@ -126,7 +160,8 @@ def writable_host_view(array: ndarray) -> np.ndarray:
 def assign(target: ndarray, value: Any) -> None:
     """``target[...] = value`` with NumPy's conversion and broadcasting."""
     if isinstance(value, ndarray):
-        if value._cell is target._cell and value._shape == target._shape and value._view == target._view:
+        same_place = value._cell is target._cell and value._shape == target._shape and value._view == target._view
+        if same_place and value._row is target._row:
             return  # `x[key] += y` ends with this
         exists = value.size <= _AT_ONCE and _exists_on_host(value._cell.node)
     else:
@@ -159,7 +194,7 @@ def _exists_on_host(node: Node) -> bool:
 
 def assigned_node(value: Any, dtype: DType, device: Backend) -> Node:
     """What is assigned to elements of `dtype`, converted as NumPy does: errors for Python numbers that do not fit."""
-    if type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic) or value is None:
+    if type(value) in _NUMBERS or isinstance(value, np.generic) or value is None:
         return assigned_constant(value, dtype, device)
     if isinstance(value, np.ndarray):
         converted = value.astype(dtype.numpy, copy=False)
@@ -202,13 +237,30 @@ def _scatter(array: ndarray, key: Any, found: Selection, value: Any) -> None:
     if len(found.fancy) == 1 and not found.flags and found.fancy[0].is_mask and _is_single(value):
         _fill_masked(array, found, value)
         return
-    if array._cell.node.device.target.kind != "cpu":
-        call_numpy(operator.setitem, (array, key, value), {}, name="assignment through index arrays", changes=(0,))
+    device = array._cell.node.device
+    if device.target.kind != "cpu":
+        places = places_of(array, key)
+        if is_too_much(array, places.size):
+            call_numpy(operator.setitem, (array, key, value), {}, name="assignment through index arrays", changes=(0,))
+            return
+        node = read(value) if isinstance(value, ndarray) else assigned_node(value, array._row, device)
+        node = _fitted_to_places(node, places.shape)
+        scatter(array, places, cast(transferred(node, device), array._row), None, array._row)
         return
     # NumPy sees the values of all that is ours: copies, since what is written may be what is read.
     own = tuple(_host_key(one) for one in key) if type(key) is tuple else _host_key(key)
     given = np.array(borrowed_value(value)) if isinstance(value, ndarray) else host_nested(value)
     writable_host_view(array)[own] = given
+
+
+def _fitted_to_places(node: Node, shape: Shape) -> Node:
+    try:
+        return fitted(node, shape)
+    except ValueError:
+        raise ValueError(
+            f"shape mismatch: value array of shape {_listed(node.shape)} could not be broadcast to indexing result of shape "
+            f"{_listed(shape)}"
+        ) from None
 
 
 def _host_key(item: Any) -> Any:
@@ -220,7 +272,7 @@ def _host_key(item: Any) -> Any:
 def _is_single(value: Any) -> bool:
     if isinstance(value, ndarray):
         return not value._shape
-    return type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)
+    return type(value) in _NUMBERS or isinstance(value, np.generic)
 
 
 def _fill_masked(array: ndarray, found: Selection, value: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from blockarray.execution.device import current_device
-from blockarray.fallback import from_host
 from blockarray.graph.nodes import Cast, Constant, Iota, Map, Node, Shape, View, row_major_strides, token
 from blockarray.ndarray import (
     Cell,
@@ -33,12 +32,12 @@ from codegen.targets import backend
 from codegen.targets.backend import Backend
 
 
-def _kernel_dtype(dtype: Any) -> DType | None:
+def kernel_dtype(dtype: Any) -> DType | None:
     """The row of a dtype given in any of NumPy's ways, or None if kernels have no such elements. TypeError as NumPy."""
     return dtypes.find(np.dtype(dtype).newbyteorder("="))
 
 
-def _place(device: str | None) -> Backend:
+def place_of(device: str | None) -> Backend:
     return current_device() if device is None else backend(device)
 
 
@@ -86,7 +85,7 @@ def array(
            [6, 8]])
     """
     order = order or "K"
-    place = _place(device)
+    place = place_of(device)
     if isinstance(object, ndarray):
         found = _converted(object, dtype, copy, order, place if device is not None else None)
         return _with_axes(found, ndmin)
@@ -138,7 +137,7 @@ def host_nested(values: Any) -> Any:
 
 
 def _converted(source: ndarray, dtype: Any, copy: bool | None, order: str, place: Backend | None) -> Any:
-    row = source._row if dtype is None else _kernel_dtype(dtype)
+    row = source._row if dtype is None else kernel_dtype(dtype)
     if row is None:
         return borrowed_value(source).astype(dtype)
     same = row is source._row and (place is None or place is source._cell.node.device)
@@ -254,14 +253,14 @@ def full(
     if isinstance(fill_value, ndarray):
         fill_value = borrowed_value(fill_value)
     value = np.asarray(fill_value)
-    row = dtypes.find(value.dtype.newbyteorder("=")) if dtype is None else _kernel_dtype(dtype)
+    row = dtypes.find(value.dtype.newbyteorder("=")) if dtype is None else kernel_dtype(dtype)
     if row is None:
         return np.full(extents, fill_value, dtype, order)  # type: ignore[call-overload]
     if value.ndim:
-        return from_numpy(np.full(extents, fill_value, dtype, order), _place(device))  # type: ignore[call-overload]
+        return from_numpy(np.full(extents, fill_value, dtype, order), place_of(device))  # type: ignore[call-overload]
     if dtype is not None and value.dtype.kind == "c":
         np.full((), fill_value, dtype)
-    return _filled(Constant(_checked_number(fill_value, row), row, _place(device)), extents, order)
+    return _filled(Constant(_checked_number(fill_value, row), row, place_of(device)), extents, order)
 
 
 def _checked_number(value: Any, row: DType) -> bool | int | float:
@@ -272,23 +271,23 @@ def _checked_number(value: Any, row: DType) -> bool | int | float:
 
 def zeros(shape: Any, dtype: Any = float, order: str = "C", *, device: str | None = None, like: Any = None) -> Any:
     """An array of zeros."""
-    row = _kernel_dtype(dtype)
+    row = kernel_dtype(dtype)
     if row is None:
         return np.zeros(_shape(shape), dtype, order)  # type: ignore[call-overload]
-    return _filled(Constant(_number(0, row), row, _place(device)), _shape(shape), order)
+    return _filled(Constant(_number(0, row), row, place_of(device)), _shape(shape), order)
 
 
 def ones(shape: Any, dtype: Any = None, order: str = "C", *, device: str | None = None, like: Any = None) -> Any:
     """An array of ones."""
-    row = _kernel_dtype(float if dtype is None else dtype)
+    row = kernel_dtype(float if dtype is None else dtype)
     if row is None:
         return np.ones(_shape(shape), dtype, order)  # type: ignore[call-overload]
-    return _filled(Constant(_number(1, row), row, _place(device)), _shape(shape), order)
+    return _filled(Constant(_number(1, row), row, place_of(device)), _shape(shape), order)
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C", *, device: str | None = None, like: Any = None) -> Any:
     """An array whose elements are to be written; until then they are zero."""
-    row = _kernel_dtype(dtype)
+    row = kernel_dtype(dtype)
     if row is None:
         return np.empty(_shape(shape), dtype, order)  # type: ignore[call-overload]
     return zeros(shape, dtype, order, device=device)
@@ -303,12 +302,19 @@ def _like(make: Any, a: Any, dtype: Any, order: str, shape: Any, device: str | N
         axes = memory_order(element_strides(source), source._shape, order)
         if axes is not None:
             made = make(tuple(extents[k] for k in axes), *value, wanted, device=place)
-            back = [0] * len(axes)
-            for position, axis in enumerate(axes):
-                back[axis] = position
-            return made.transpose(back)
+            if not isinstance(made, ndarray):
+                return made.transpose(np.argsort(axes))
+            return in_memory_order(made, axes)
     kind = "F" if order == "F" else "C"
     return make(extents, *value, wanted, kind, device=place if place != "cpu" or isinstance(source, ndarray) else None)
+
+
+def in_memory_order(made: ndarray, axes: Sequence[int]) -> ndarray:
+    """A fresh row-major array as one of its own whose axis ``axes[k]`` is the fresh one's axis k."""
+    own = row_major_strides(made._shape)
+    back = sorted(range(len(axes)), key=axes.__getitem__)
+    shape, strides = tuple(made._shape[k] for k in back), tuple(own[k] for k in back)
+    return make_view(made._cell, made._row, shape, (0, strides), None)
 
 
 def zeros_like(
@@ -357,67 +363,6 @@ def _apply(name: str, a: Node, b: Node) -> Node:
     return Map(name, (a, b), broadcast((a.shape, b.shape)), a.dtype, token(meaning), a.device)
 
 
-def arange(
-    start: Any = None,
-    stop: Any = None,
-    step: Any = None,
-    dtype: Any = None,
-    *,
-    device: str | None = None,
-    like: Any = None,
-) -> Any:
-    """Evenly spaced values from `start` to before `stop`.
-
-    Examples
-    --------
-    >>> import blockarray as np
-    >>> np.arange(2, 10, 3)
-    array([2, 5, 8])
-    """
-    if start is None and stop is None:
-        raise TypeError("arange() requires stop to be specified.")
-    if stop is None:
-        start, stop = 0, start
-    elif start is None:
-        start = 0
-    step = 1 if step is None else step
-    start, stop, step = (borrowed_value(one)[()] if isinstance(one, ndarray) else one for one in (start, stop, step))
-    integers = all(
-        isinstance(one, int | np.integer) and not isinstance(one, bool | np.bool_) for one in (start, stop, step)
-    )
-    row = dtypes.int64 if dtype is None and integers else (None if dtype is None else _kernel_dtype(dtype))
-    first, last, stride = (int(one) if integers else 0 for one in (start, stop, step))
-    simple = integers and row is dtypes.int64 and stride != 0 and max(abs(first), abs(last), abs(stride)) < 1 << 62
-    plain = simple and all(type(one) is int for one in (start, stop, step)) or simple and dtype is not None
-    if not plain:
-        return from_host(np.arange(start, stop, step, dtype), _place(device))
-    place = _place(device)
-    count = max(0, -((last - first) // -stride) if stride > 0 else -((first - last) // stride))
-    node: Node = Iota(count, place)
-    if stride != 1:
-        node = _apply("multiply", node, Constant(stride, dtypes.int64, place))
-    if first:
-        node = _apply("add", node, Constant(first, dtypes.int64, place))
-    return wrap_array(node)
-
-
-def linspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: str | None = None,
-) -> Any:
-    """Evenly spaced values from `start` to `stop`, both exactly."""
-    values = [borrowed_value(one) if isinstance(one, ndarray) else one for one in (start, stop)]
-    made = np.linspace(*values, num=num, endpoint=endpoint, retstep=retstep, dtype=dtype, axis=axis)
-    return from_host(made, _place(device))
-
-
 def eye(
     N: int,
     M: int | None = None,
@@ -430,13 +375,13 @@ def eye(
 ) -> Any:
     """Ones on a diagonal, zeros elsewhere."""
     columns = N if M is None else M
-    row = _kernel_dtype(dtype)
+    row = kernel_dtype(dtype)
     if row is None:
         return np.eye(N, columns, k, dtype, order)  # type: ignore[call-overload]
     rows, columns, shift = operator.index(N), operator.index(columns), operator.index(k)
     if rows < 0 or columns < 0:
         raise ValueError("negative dimensions are not allowed")
-    place = _place(device)
+    place = place_of(device)
     down: Node = View(Iota(rows, place), 0, (rows, 1), (1, 0))
     if shift:
         down = _apply("add", down, Constant(shift, dtypes.int64, place))

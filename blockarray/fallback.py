@@ -16,13 +16,13 @@ from blockarray.execution.memory import buffer_of
 from blockarray.execution.statistics import run as statistics
 from blockarray.graph.nodes import Source
 from blockarray.ndarray import (
-    Cell,
+    Scalar,
     borrowed_value,
     from_numpy,
     host_value,
     ndarray,
     user_frame,
-    wrap,
+    write,
 )
 from codegen import dtypes
 from codegen.targets.backend import Backend
@@ -67,7 +67,7 @@ def set_fallback_policy(policy: Policy) -> None:
 def _to_host(value: Any, found: list[ndarray]) -> Any:
     if isinstance(value, ndarray):
         found.append(value)
-        return borrowed_value(value)[()] if not value._shape and not value._writeable else borrowed_value(value)
+        return value.numpy_value() if isinstance(value, Scalar) else borrowed_value(value)
     if type(value) is list:
         return [_to_host(one, found) for one in value]
     if type(value) is tuple:
@@ -186,19 +186,9 @@ def call_numpy(
 
 def replace_value(array: ndarray, value: np.ndarray) -> None:
     """Make `value`, of the array's shape, the array's new value; its views see it."""
-    cell: Cell = array._cell
-    node = cell.node
-    if array._view is None:
-        cell.node = Source(value.shape, array._row, node.device, buffer_of(value, array._row, node.device))
-        return
-    offset, strides = array._view
-    whole = host_value(wrap(node)) if node.shape else host_value(wrap(node)).reshape(())
-    flat = np.ascontiguousarray(whole).reshape(-1)
-    itemsize = array._row.itemsize
-    target = np.ndarray(array._shape, array.dtype, flat, offset * itemsize, [s * itemsize for s in strides])
-    target[...] = value
-    fresh = flat.reshape(node.shape)
-    cell.node = Source(node.shape, node.dtype, node.device, buffer_of(fresh, node.dtype, node.device))
+    if value.size:
+        dtype, device = array._row, array._cell.node.device
+        write(array, Source(value.shape, dtype, device, buffer_of(value, dtype, device)))
 
 
 def record_transfer(nbytes: int) -> None:

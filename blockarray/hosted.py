@@ -27,8 +27,8 @@ BY_DESIGN = frozenset(
     array2string array_repr array_str format_float_positional format_float_scientific base_repr binary_repr
     bartlett blackman hamming hanning kaiser i0 poly polyadd polyder polydiv polyfit polyint polymul polysub polyval roots vander
     tri tril_indices tril_indices_from triu_indices triu_indices_from mask_indices diag_indices diag_indices_from ix_ unravel_index
-    ravel_multi_index indices meshgrid logspace geomspace fromfunction linspace packbits unpackbits
-    may_share_memory shares_memory datetime_as_string busday_count busday_offset is_busday real_if_close
+    ravel_multi_index indices meshgrid logspace geomspace fromfunction packbits unpackbits
+    datetime_as_string busday_count busday_offset is_busday real_if_close
     """.split()
 )
 
@@ -40,7 +40,7 @@ AS_THEY_ARE = frozenset(
     """
     broadcast_shapes can_cast common_type finfo iinfo get_include get_printoptions getbufsize geterr geterrcall info isdtype
     issubdtype min_scalar_type mintypecode printoptions promote_types seterr seterrcall set_printoptions setbufsize show_config
-    show_runtime test typename datetime_data iterable isfortran nested_iters require asmatrix bmat isscalar errstate
+    show_runtime test typename datetime_data iterable isfortran nested_iters asmatrix bmat isscalar errstate
     """.split()
 )
 

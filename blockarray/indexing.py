@@ -15,7 +15,7 @@ from blockarray.creation import host_nested
 from blockarray.execution.evaluate import evaluate_nodes
 from blockarray.execution.memory import host_elements
 from blockarray.fallback import call_numpy
-from blockarray.graph.nodes import Constant, Gather, Node, Reduce, Shape, View, row_major_strides
+from blockarray.graph.nodes import Constant, Gather, Iota, Map, Node, Reduce, Shape, View, row_major_strides
 from blockarray.ndarray import (
     Scalar,
     borrowed_value,
@@ -24,6 +24,7 @@ from blockarray.ndarray import (
     element_strides,
     from_numpy,
     make_view,
+    memory_view,
     ndarray,
     read,
     user_frame,
@@ -116,12 +117,16 @@ def _normalized(item: Any) -> Any:
             found = found.astype(np.intp)
     kind = found.dtype.kind
     if kind not in "iub":
-        raise IndexError(_INVALID_ARRAY if found.ndim else _INVALID)
+        raise IndexError(_INVALID_ARRAY if _is_array(item) else _INVALID)
     if found.ndim:
         return found
     if kind == "b":
         return bool(found)
     return int(found) if isinstance(found, Scalar) else _IntegerArray(int(found))
+
+
+def _is_array(item: Any) -> bool:
+    return isinstance(item, ndarray | np.ndarray) and not isinstance(item, Scalar)
 
 
 def _axes_taken(item: Any) -> int:
@@ -225,18 +230,12 @@ def _check_mask(mask: IndexArray, extents: Shape, axis: int, alone: bool) -> Non
 
 def getitem(array: ndarray, key: Any) -> Any:
     """``array[key]``: a view for basic keys, a copy for index arrays and masks, a scalar for an integer per axis."""
-    shape = array._shape
-    if type(key) is int:
-        if len(shape) == 1:
-            extent = shape[0]
-            position = key + extent if key < 0 else key
-            if 0 <= position < extent:
-                view = array._view
-                return _element(array, position if view is None else view[0] + position * view[1][0])
-    elif type(key) is tuple and len(key) == len(shape):
-        offset = place_of_element(array, key)
-        if offset is not None:
-            return _element(array, offset)
+    offset = place_of_element(array, key)
+    if offset is not None:
+        buffer = array._cell.node.buffer
+        if buffer is not None and buffer.elements is not None:
+            return buffer.elements[offset]
+        return _element(array, offset)
     if isinstance(array, Scalar):
         return _of_scalar(array, key)
     found = parse(array, key)
@@ -245,7 +244,7 @@ def getitem(array: ndarray, key: Any) -> Any:
     if found.is_element:
         return _element(array, found.offset)
     if found.is_copy:
-        node = View(array._cell.node, found.offset, tuple(found.shape), tuple(found.strides))
+        node = memory_view(array, found.offset, tuple(found.shape), tuple(found.strides))
         node.record(user_frame())
         return wrap_array(node)
     return subview(array, found.offset, tuple(found.shape), tuple(found.strides))
@@ -260,24 +259,38 @@ def subview(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...])
     return view
 
 
-def place_of_element(array: ndarray, key: tuple) -> int | None:
+def place_of_element(array: ndarray, key: Any) -> int | None:
     """Where the element of an integer per axis is; None for other keys and integers out of bounds."""
+    shape = array._shape
     view = array._view
-    if view is None:
-        offset = 0
-        for one, extent in zip(key, array._shape, strict=True):
-            if type(one) is not int:
-                return None
-            if one < 0:
-                one += extent
-            if not 0 <= one < extent:
-                return None
-            offset = offset * extent + one
-        return offset
-    offset = view[0]
-    for one, extent, stride in zip(key, array._shape, view[1], strict=True):
-        if type(one) is not int:
+    if type(key) is int:
+        if len(shape) != 1:
             return None
+        if key < 0:
+            key += shape[0]
+        if not 0 <= key < shape[0]:
+            return None
+        return key if view is None else view[0] + key * view[1][0]
+    if type(key) is not tuple:
+        return place_of_element(array, int(key)) if isinstance(key, np.integer) else None
+    if len(key) != len(shape) or not key:
+        return None
+    if len(key) == 2 and view is None:
+        i, j = key
+        if type(i) is int and type(j) is int:
+            # Written out: loops over the elements of a matrix come here.
+            extent, width = shape
+            if i < 0:
+                i += extent
+            if j < 0:
+                j += width
+            return i * width + j if 0 <= i < extent and 0 <= j < width else None
+    offset, strides = view if view is not None else (0, row_major_strides(shape))
+    for one, extent, stride in zip(key, shape, strides, strict=True):
+        if type(one) is not int:
+            if not isinstance(one, np.integer):
+                return None
+            one = int(one)
         if one < 0:
             one += extent
         if not 0 <= one < extent:
@@ -290,12 +303,12 @@ def _element(array: ndarray, offset: int) -> Any:
     """The element at `offset` of the cell's memory: a NumPy scalar if it exists on the host, else a lazy one."""
     node = array._cell.node
     buffer = node.buffer
-    if buffer is not None:
-        elements = buffer.elements
-        if elements is not None:
-            return elements[offset]
-        if node.device.target.kind == "cpu":
-            return host_elements(buffer, array._row)[offset]
+    if node.dtype is not array._row:
+        element: View = memory_view(array, offset, (), ())
+        element.record(user_frame())
+        return wrap(element)
+    if buffer is not None and node.device.target.kind == "cpu":
+        return host_elements(buffer, array._row)[offset]
     element = View(node, offset, (), ())
     element.record(user_frame())
     return wrap(element)
@@ -322,9 +335,9 @@ def _gathered(array: ndarray, found: Selection) -> ndarray:
     gathered: Node
     if not nodes:
         # Only booleans: a new axis of extent 1 or 0.
-        gathered = View(node, found.offset, shape + rest, (0,) * len(shape) + tuple(found.strides))
+        gathered = memory_view(array, found.offset, shape + rest, (0,) * len(shape) + tuple(found.strides))
     else:
-        base = View(node, found.offset, extents + rest, strides + tuple(found.strides))
+        base = memory_view(array, found.offset, extents + rest, strides + tuple(found.strides))
         gathered = Gather(base, tuple(_spread(one, shape) for one in nodes))
     gathered.record(user_frame())
     result = wrap_array(gathered)
@@ -335,6 +348,50 @@ def _gathered(array: ndarray, found: Selection) -> ndarray:
     final = rest[:place] + shape + rest[place:]
     moved = own[count : count + place] + own[:count] + own[count + place :]
     return make_view(result._cell, result._row, final, (0, moved), None)
+
+
+def places_of(array: ndarray, key: Any) -> Node:
+    """Where the elements of ``array[key]`` are in the memory: int64, of the shape of the result; IndexError as reading."""
+    found = parse(array, key)
+    device = array._cell.node.device
+    rest = tuple(found.shape)
+    nodes: list[Node] = []
+    strides: tuple[int, ...] = ()
+    shape: Shape = (0,) if False in found.flags else (1,) * bool(found.flags)
+    if found.fancy:
+        nodes, shape, _, strides = _index_nodes(found, device)
+    rank = len(shape) + len(rest)
+    terms: list[Node] = []
+    for one, stride in zip(nodes, strides, strict=True):
+        padded = one.shape + (1,) * len(rest)
+        terms.append(_times(View(one, 0, padded, row_major_strides(padded)) if rest else one, stride))
+    for axis, (extent, stride) in enumerate(zip(rest, found.strides, strict=True), len(shape)):
+        along = tuple(extent if k == axis else 1 for k in range(rank))
+        moves = tuple(1 if k == axis else 0 for k in range(rank))
+        terms.append(_times(View(Iota(extent, device), 0, along, moves), stride))
+    if found.offset or not terms:
+        terms.append(Constant(found.offset, dtypes.int64, device))
+    node = terms[0]
+    for term in terms[1:]:
+        node = _int64("add", node, term)
+    full = shape + rest
+    node = _spread(node, full)
+    if not found.place or not shape:
+        return node
+    count, place = len(shape), found.place
+    order = (*range(count, count + place), *range(count), *range(count + place, rank))
+    own = row_major_strides(full)
+    return View(node, 0, tuple(full[k] for k in order), tuple(own[k] for k in order))
+
+
+def _times(node: Node, factor: int) -> Node:
+    return node if factor == 1 else _int64("multiply", node, Constant(factor, dtypes.int64, node.device))
+
+
+def _int64(name: str, a: Node, b: Node) -> Node:
+    known = UFUNCS[name].resolution((dtypes.int64, dtypes.int64))
+    assert known is not None
+    return Map(name, (a, b), broadcast((a.shape, b.shape)), dtypes.int64, known.tokens[0], a.device)
 
 
 def _spread(node: Node, shape: Shape) -> Node:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from blockarray.assignment import assign_node
-from blockarray.creation import array, empty
+from blockarray.creation import array, empty, in_memory_order
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Shape
 from blockarray.manipulation import (
@@ -19,7 +19,6 @@ from blockarray.manipulation import (
     moveaxis,
     ravel,
     reshape,
-    transpose,
 )
 from blockarray.ndarray import (
     element_strides,
@@ -110,10 +109,7 @@ def zeros_for(shape: Shape, dtype: Any, parts: Sequence[ndarray]) -> Any:
     device = parts[0].device
     if axes == list(range(len(shape))):
         return empty(shape, dtype, device=device)
-    back = [0] * len(axes)
-    for position, axis in enumerate(axes):
-        back[axis] = position
-    return transpose(empty(tuple(shape[k] for k in axes), dtype, device=device), back)
+    return in_memory_order(empty(tuple(shape[k] for k in axes), dtype, device=device), axes)
 
 
 def _memory_order(parts: Sequence[ndarray]) -> list[int]:

@@ -1,5 +1,6 @@
 """Other shapes, orders and dtypes of the same elements: views where NumPy gives views, copies elsewhere."""
 
+import builtins
 import math
 import operator
 from collections.abc import Sequence
@@ -17,8 +18,6 @@ from blockarray.ndarray import (
     copy_of,
     element_offset,
     element_strides,
-    from_numpy,
-    host_value,
     make_view,
     memory_order,
     ndarray,
@@ -29,7 +28,9 @@ from blockarray.ndarray import (
     wrap_array,
     wrap_in_order,
 )
+from blockarray.promotion import result_order
 from codegen import dtypes
+from codegen.dtypes import DType
 
 
 def as_array(value: Any) -> Any:
@@ -170,8 +171,9 @@ def reshape(
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     if column:
         return transpose(reshape(copy_of(transpose(source), "C"), extents[::-1]))
-    node = read(source)
-    return wrap_array(View(node, 0, extents, row_major_strides(extents)))
+    fresh = wrap_array(View(read(source), 0, extents, row_major_strides(extents)))
+    # As in NumPy the copy has the shape of the source, and the result is a view of it.
+    return view_of(fresh, 0, extents, row_major_strides(extents))
 
 
 def _is_row_major(strides: tuple[int, ...], shape: Shape) -> bool:
@@ -201,7 +203,8 @@ def ravel(a: Any, order: str = "C") -> Any:
     if order == "F" or (order == "A" and _is_column_major(source)):
         axes = tuple(range(source.ndim - 1, -1, -1))
     elif order == "K":
-        axes = memory_order(element_strides(source), source.shape, "K")
+        # As NumPy walks through the memory: axes that repeat elements stay where they are.
+        axes = result_order(((source.shape, element_strides(source)),), source.shape)
     turned = source if axes is None else transpose(source, axes)
     if _is_row_major(element_strides(turned), turned.shape):
         return reshape(turned, (-1,) if turned.size else (0,))
@@ -326,14 +329,10 @@ def expand_dims(a: Any, axis: Any) -> Any:
         return np.expand_dims(source, axis)
     listed = axis if isinstance(axis, tuple | list) else (axis,)
     rank = source.ndim + len(listed)
-    places = axis_numbers(tuple(listed), rank)
-    shape, strides = list(source.shape), list(element_strides(source))
-    for place in sorted(places):
+    shape = list(source.shape)
+    for place in sorted(axis_numbers(tuple(listed), rank)):
         shape.insert(place, 1)
-        strides.insert(place, 0)
-    if isinstance(source, Scalar):
-        return wrap_array(View(read(source), 0, tuple(shape), tuple(strides)))
-    return view_of(source, element_offset(source), tuple(shape), tuple(strides))
+    return reshape(source, tuple(shape))
 
 
 def atleast_1d(*arys: Any) -> Any:
@@ -392,7 +391,8 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Any:
                 f"{str(source.shape).replace(' ', '')}  and requested shape {listed}"
             )
         strides.append(0 if extent == 1 else stride)
-    view = make_view(source._cell, source._row, extents, (element_offset(source), (0,) * skip + tuple(strides)), source)
+    base = source if source._base is None else source._base
+    view = make_view(source._cell, source._row, extents, (element_offset(source), (0,) * skip + tuple(strides)), base)
     view._writeable = False
     return view
 
@@ -401,7 +401,14 @@ def broadcast_arrays(*args: Any, subok: bool = False) -> tuple[Any, ...]:
     """Arrays repeated to their common shape."""
     found = [as_array(one) for one in args]
     shape = np.broadcast_shapes(*(one.shape for one in found))
-    return tuple(one if one.shape == shape else broadcast_to(one, shape) for one in found)
+    spread = []
+    for one in found:
+        if one.shape != shape:
+            writeable = one.flags.writeable
+            one = broadcast_to(one, shape)
+            one.flags.writeable = writeable
+        spread.append(one)
+    return tuple(spread)
 
 
 def flip(m: Any, axis: Any = None) -> Any:
@@ -415,8 +422,8 @@ def flip(m: Any, axis: Any = None) -> Any:
         if source.shape[k]:
             offset += strides[k] * (source.shape[k] - 1)
         strides[k] = -strides[k]
-    if isinstance(source, Scalar):
-        return source
+    if not source.shape:
+        return source[()]
     return view_of(source, offset, source.shape, tuple(strides))
 
 
@@ -502,25 +509,129 @@ def _has_order(source: ndarray, order: str) -> bool:
 
 
 def view(a: ndarray, dtype: Any = None, type: Any = None) -> Any:
-    """The same memory seen as another dtype.
+    """The same memory seen as another dtype: writes to one are seen by the other.
 
-    With the array's own dtype this is a view. With another one the bytes are reinterpreted in a new array, which does not
-    share later writes.
+    Parameters
+    ----------
+    dtype : dtype, optional
+    type : type, optional
+        Of the result: only `ndarray` itself is there.
+
+    Raises
+    ------
+    ValueError
+        If the elements do not divide into others of the dtype's size, or would not lie at multiples of it in the memory.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> x = np.array([1.0, 2.0], "float32")
+    >>> bits = x.view("int32")
+    >>> bits |= -(1 << 31)
+    >>> x
+    array([-1., -2.], dtype=float32)
     """
-    if dtype is None or (isinstance(dtype, np.dtype) and dtype == a.dtype) or dtype is ndarray:
-        return a if isinstance(a, Scalar) else view_of(a, element_offset(a), a.shape, element_strides(a))
-    wanted = np.dtype(dtype)
+    if isinstance(dtype, builtins.type) and issubclass(dtype, ndarray | np.ndarray):
+        if type is not None:
+            raise ValueError("Cannot specify output type twice.")
+        dtype, type = None, dtype
+    if type is not None and not (isinstance(type, builtins.type) and issubclass(type, ndarray | np.ndarray)):
+        raise ValueError("Type must be a sub-type of ndarray type")
+    wanted = a.dtype if dtype is None else np.dtype(dtype)
+    if isinstance(a, Scalar):
+        return a if wanted == a.dtype else borrowed_value(a)[()].view(wanted)
     if wanted == a.dtype:
         return view_of(a, element_offset(a), a.shape, element_strides(a))
-    seen = borrowed_value(a).view(wanted)
-    return from_numpy(seen) if dtypes.find(wanted.newbyteorder("=")) is not None else seen.copy()
+    row = dtypes.find(wanted)
+    if row is None:
+        # NumPy keeps what kernels have no elements for. A copy that cannot be written cannot lose a write.
+        foreign = borrowed_value(a).view(wanted).copy()
+        foreign.flags.writeable = False
+        return foreign
+    found = view_of(a, element_offset(a), a.shape, element_strides(a))
+    found._shape, found._view = place_as(a, row)
+    found._row = row
+    return found
+
+
+def place_as(a: ndarray, row: DType) -> tuple[Shape, tuple[int, tuple[int, ...]]]:
+    """Shape, offset and strides (in the new elements) of an array whose memory is seen as another dtype; ValueError in NumPy's words."""
+    old, new = a._row.itemsize, row.itemsize
+    shape, strides = list(a.shape), [stride * old for stride in element_strides(a)]
+    offset = element_offset(a) * old
+    if new != old:
+        if not shape:
+            raise ValueError("Changing the dtype of a 0d array is only supported if the itemsize is unchanged")
+        if shape[-1] != 1 and a.size and strides[-1] != old:
+            raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
+        if new < old and old % new:
+            raise ValueError(
+                "When changing to a smaller dtype, its size must be a divisor of the size of original dtype"
+            )
+        total = shape[-1] * old
+        if total % new:
+            raise ValueError(
+                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis "
+                "of the array."
+            )
+        shape[-1], strides[-1] = total // new, new
+    # An axis without neighbours, or an array without elements, goes nowhere.
+    empty = 0 in shape
+    steps = [
+        0 if (extent == 1 or empty) and stride % new else stride for extent, stride in zip(shape, strides, strict=True)
+    ]
+    if empty and offset % new:
+        offset = 0
+    if offset % new or any(stride % new for stride in steps):
+        raise ValueError(
+            f"elements of {row.name} would lie at byte {offset} and in steps of {tuple(steps)} bytes; expected multiples of {new}: "
+            "copy the bytes first (`x.copy().view(dtype)`)"
+        )
+    return tuple(shape), (offset // new, tuple(stride // new for stride in steps))
+
+
+_REQUIREMENTS = {
+    "C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F",
+    "A": "A", "ALIGNED": "A", "W": "W", "WRITEABLE": "W", "O": "O", "OWNDATA": "O", "E": "E", "ENSUREARRAY": "E",
+}  # fmt: skip
 
 
 def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
-    """An array that meets requirements on its memory."""
-    if not isinstance(a, ndarray):
-        return asanyarray(np.require(a, dtype, requirements))
-    return from_numpy(np.require(host_value(a), dtype, requirements))
+    """An array that meets requirements on its memory; itself if it does already."""
+    wanted = {_REQUIREMENTS[one.upper()] for one in requirements or ()}
+    if {"C", "F"} <= wanted:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    order = "F" if "F" in wanted else "C" if "C" in wanted else "A"
+    found = array(a, dtype, copy=None, order=order)
+    flags = found.flags
+    missing = ("W" in wanted and not flags.writeable) or ("O" in wanted and not flags.owndata)
+    return found.copy(order) if missing else found
+
+
+def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Any:
+    """Without zeros at the ends of axes: a view.
+
+    Parameters
+    ----------
+    filt : array_like
+    trim : {"fb", "f", "b"}
+        From the front, the back or both.
+    axis : int or tuple of int, optional
+        All of them if absent.
+    """
+    source = as_array(filt)
+    side = trim.lower()
+    if not isinstance(source, ndarray) or isinstance(filt, list | tuple) or side not in ("fb", "bf", "f", "b"):
+        return np.trim_zeros(borrowed_value(filt) if isinstance(filt, ndarray) else filt, trim, axis)
+    axes = tuple(range(source.ndim)) if axis is None else axis_numbers(axis, source.ndim)
+    inside = [np.unique(one) for one in borrowed_value(source).nonzero()]
+    key: list[slice] = []
+    for k, extent in enumerate(source.shape):
+        first, last = (int(inside[k][0]), int(inside[k][-1]) + 1) if inside[k].size else (extent, extent)
+        if inside[k].size == 0 and "f" not in side:
+            first, last = 0, 0
+        key.append(slice(first if "f" in side else 0, last if "b" in side else extent) if k in axes else slice(None))
+    return source[tuple(key)]
 
 
 def sliding_window_view(
@@ -572,10 +683,9 @@ def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = Fal
     offset = element_offset(source)
     low = offset + sum(min(0, (n - 1) * s) for n, s in zip(extents, steps, strict=True))
     high = offset + sum(max(0, (n - 1) * s) for n, s in zip(extents, steps, strict=True))
-    if 0 not in extents and not 0 <= low <= high < max(source._cell.node.size, 1):
-        raise ValueError(
-            f"the view would reach from element {low} to {high} of a memory of {source._cell.node.size} elements"
-        )
+    available = source._cell.node.nbytes // itemsize
+    if 0 not in extents and not 0 <= low <= high < max(available, 1):
+        raise ValueError(f"the view would reach from element {low} to {high} of a memory of {available} elements")
     found = view_of(source, offset, extents, steps)
     found._writeable = writeable and found._writeable
     return found

@@ -5,93 +5,27 @@ from typing import Any
 
 import numpy as np
 
-from blockarray import assignment, composed, indexing, manipulation, products, rearranging, reductions, selection
+from blockarray import (
+    assignment,
+    composed,
+    indexing,
+    layout,
+    manipulation,
+    products,
+    rearranging,
+    reductions,
+    selection,
+)
 from blockarray.fallback import call_numpy, replace_value
 from blockarray.interop import array_function, array_ufunc, dlpack, dlpack_device
 from blockarray.ndarray import (
-    Scalar,
+    Array,
     copy_of,
     host_value,
     ndarray,
     to_device,
 )
-from blockarray.ufuncs import UFUNCS, as_operand
-
-
-class Flags:
-    """Memory layout of an array, as NumPy's flags."""
-
-    def __init__(self, array: ndarray) -> None:
-        self._array = array
-
-    @property
-    def _shadow(self) -> np.ndarray:
-        # NumPy itself reads the flags off strides: of an array over one element, which is never looked at.
-        array = self._array
-        return np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), array.shape, array.strides)
-
-    @property
-    def c_contiguous(self) -> bool:
-        """Row-major without gaps."""
-        return self._shadow.flags.c_contiguous
-
-    @property
-    def f_contiguous(self) -> bool:
-        """Column-major without gaps."""
-        return self._shadow.flags.f_contiguous
-
-    contiguous = c_contiguous
-
-    @property
-    def forc(self) -> bool:
-        """Row-major or column-major without gaps."""
-        return self.c_contiguous or self.f_contiguous
-
-    @property
-    def fnc(self) -> bool:
-        """Column-major and not row-major."""
-        return self.f_contiguous and not self.c_contiguous
-
-    @property
-    def writeable(self) -> bool:
-        """Whether elements may be assigned."""
-        return self._array._writeable
-
-    @writeable.setter
-    def writeable(self, value: bool) -> None:
-        self._array._writeable = bool(value)
-
-    @property
-    def owndata(self) -> bool:
-        """Whether the array is no view of another."""
-        return self._array._base is None
-
-    aligned = True
-    writebackifcopy = False
-
-    def __getitem__(self, key: str) -> bool:
-        names = {
-            "C": "c_contiguous",
-            "F": "f_contiguous",
-            "W": "writeable",
-            "O": "owndata",
-            "A": "aligned",
-            "X": "writebackifcopy",
-        }
-        names |= {"CA": "contiguous", "CARRAY": "contiguous", "FORC": "forc", "FNC": "fnc"}
-        name = names.get(key, key.lower())
-        if not hasattr(type(self), name):
-            raise KeyError("Unknown flag")
-        return bool(getattr(self, name))
-
-    def __setitem__(self, key: str, value: bool) -> None:
-        if key not in ("W", "WRITEABLE"):
-            raise KeyError("Unknown flag")
-        self.writeable = value
-
-    def __repr__(self) -> str:
-        names = ("C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "WRITEABLE", "ALIGNED", "WRITEBACKIFCOPY")
-        return "\n".join(f"  {name} : {self[name]}" for name in names) + "\n"
+from blockarray.ufuncs import as_operand
 
 
 class FlatIterator:
@@ -101,11 +35,25 @@ class FlatIterator:
         self.base = array
         self._position = 0
 
+    @property
+    def index(self) -> int:
+        """How many elements were taken."""
+        return self._position
+
+    @property
+    def coords(self) -> tuple[int, ...]:
+        """The index of the element that is taken next."""
+        position, found = self._position, []
+        for extent in reversed(self.base.shape[1:]):
+            position, place = divmod(position, extent)
+            found.append(place)
+        return (position, *reversed(found)) if self.base.shape else ()
+
     def __len__(self) -> int:
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(manipulation.ravel(self.base))
+        return self
 
     def __next__(self) -> Any:
         if self._position >= self.base.size:
@@ -114,7 +62,8 @@ class FlatIterator:
         return manipulation.ravel(self.base)[self._position - 1]
 
     def __getitem__(self, key: Any) -> Any:
-        return manipulation.ravel(self.base)[key]
+        found = manipulation.ravel(self.base)[key]
+        return copy_of(found) if isinstance(found, ndarray) else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
         flat = manipulation.flatten(self.base)
@@ -138,19 +87,6 @@ def _fill(self: ndarray, value: Any) -> None:
 def _copy(self: ndarray, order: str = "C") -> ndarray:
     """A new array with the same value."""
     return copy_of(self, order)
-
-
-def _shape_of(self: ndarray) -> tuple[int, ...]:
-    return self._shape
-
-
-def _reshape_in_place(self: ndarray, shape: Any) -> None:
-    changed = manipulation.reshape(self, shape)
-    if changed._cell is not self._cell:
-        raise AttributeError(
-            "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
-        )
-    self._shape, self._view = changed._shape, changed._view
 
 
 def _sort(self: ndarray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
@@ -187,8 +123,10 @@ def _byteswap(self: ndarray, inplace: bool = False) -> ndarray:
 
 def _setflags(self: ndarray, write: Any = None, align: Any = None, uic: Any = None) -> None:
     """Set whether elements may be assigned."""
+    if uic:
+        raise ValueError("cannot set WRITEBACKIFCOPY flag to True")
     if write is not None:
-        self._writeable = bool(write)
+        layout.Flags(self).writeable = bool(write)
 
 
 def _tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
@@ -206,16 +144,9 @@ def _dumps(self: ndarray) -> bytes:
     return host_value(self).dumps()
 
 
-def _getfield(self: ndarray, dtype: Any, offset: int = 0) -> Any:
-    """A field of each element."""
-    return as_operand(host_value(self).getfield(dtype, offset))
-
-
 def _setfield(self: ndarray, value: Any, dtype: Any, offset: int = 0) -> None:
     """Set a field of each element."""
-    host = host_value(self)
-    host.setfield(np.asarray(value), dtype, offset)
-    replace_value(self, host)
+    assignment.setitem(layout.getfield(self, dtype, offset), ..., value)
 
 
 def _hosted_method(name: str) -> Callable[..., Any]:
@@ -227,6 +158,11 @@ def _hosted_method(name: str) -> Callable[..., Any]:
     method.__name__ = name
     method.__doc__ = function.__doc__
     return method
+
+
+def _conjugate(self: ndarray) -> ndarray:
+    """The array itself: real numbers are their own conjugates."""
+    return self
 
 
 def _set_real(self: ndarray, value: Any) -> None:
@@ -248,7 +184,8 @@ def _mT(self: ndarray) -> ndarray:
 
 
 def _data(self: ndarray) -> memoryview:
-    return memoryview(host_value(self))
+    # A copy: what cannot be written cannot lose a write.
+    return memoryview(host_value(self)).toreadonly()
 
 
 def _ctypes(self: ndarray) -> Any:
@@ -280,8 +217,6 @@ def _reflected_matmul(self: ndarray, other: Any) -> Any:
 
 
 def _in_place_matmul(self: ndarray, other: Any) -> Any:
-    if isinstance(self, Scalar):
-        return NotImplemented
     return products.matmul(self, other, out=self)
 
 
@@ -326,32 +261,42 @@ def install() -> None:
         setattr(ndarray, name, _hosted_method(name))
     plain: dict[str, Callable[..., Any]] = {
         "round": composed.round, "dot": products.dot, "fill": _fill, "copy": _copy, "sort": _sort, "partition": _partition, "resize": _resize,
-        "byteswap": _byteswap, "setflags": _setflags, "tofile": _tofile, "dump": _dump, "dumps": _dumps, "getfield": _getfield,
+        "byteswap": _byteswap, "setflags": _setflags, "tofile": _tofile, "dump": _dump, "dumps": _dumps, "getfield": layout.getfield,
         "setfield": _setfield, "to_device": to_device, "explain": _explain, "__getitem__": indexing.getitem,
         "__array_ufunc__": array_ufunc, "__array_function__": array_function, "__array_namespace__": _namespace,
         "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
-        "__matmul__": _matmul_operator, "__rmatmul__": _reflected_matmul, "__imatmul__": _in_place_matmul,
+        "__matmul__": _matmul_operator, "__rmatmul__": _reflected_matmul,
     }  # fmt: skip
     for name, function in plain.items():
         setattr(ndarray, name, function)
-    scalar_setitem = Scalar.__dict__["__setitem__"]
-    ndarray.__setitem__ = assignment.setitem  # type: ignore[method-assign]
-    Scalar.__setitem__ = scalar_setitem  # type: ignore[method-assign]
+    Array.__new__ = layout.make  # type: ignore[method-assign, assignment]
+    Array.__setitem__ = assignment.setitem  # type: ignore[method-assign]
+    Array.__imatmul__ = _in_place_matmul  # type: ignore[attr-defined]
     for name in ("conj", "conjugate"):
-        setattr(ndarray, name, lambda self: UFUNCS["positive"](self) if self.dtype != np.bool_ else copy_of(self))
+        setattr(ndarray, name, _conjugate)
     properties: dict[str, property] = {
         "T": property(lambda self: manipulation.transpose(self)),
         "mT": property(_mT),
-        "flags": property(Flags),
-        "flat": property(FlatIterator, _set_flat),
-        "real": property(lambda self: self, _set_real),
-        "imag": property(composed.imag, _set_imag),
-        "shape": property(_shape_of, _reshape_in_place),
+        "flags": property(layout.Flags),
+        "flat": property(FlatIterator),
+        "real": property(lambda self: self),
+        "imag": property(composed.imag),
         "data": property(_data),
         "ctypes": property(_ctypes),
     }
     for name, value in properties.items():
         setattr(ndarray, name, value)
+    # What is assigned to is an array: scalars never change.
+    assigned: dict[str, property] = {
+        "flat": property(FlatIterator, _set_flat),
+        "real": property(lambda self: self, _set_real),
+        "imag": property(composed.imag, _set_imag),
+        "shape": property(layout.shape_of, layout.set_shape),
+        "dtype": property(layout.dtype_of, layout.set_dtype),
+        "strides": property(layout.strides_of, layout.set_strides),
+    }
+    for name, value in assigned.items():
+        setattr(Array, name, value)
 
 
 install()

@@ -4,19 +4,34 @@ Reading an array captures the node that its cell holds now; writing puts another
 never sees a later write, and all views of one cell see every write.
 """
 
-import numbers
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from blockarray.execution.device import current_device
 from blockarray.execution.evaluate import evaluate_nodes
-from blockarray.execution.memory import buffer_of, host_copy, host_view, shared_buffer, view_node
+from blockarray.execution.memory import buffer_of, host_copy, host_elements, host_view, shared_buffer, view_node
 from blockarray.execution.statistics import run as statistics
-from blockarray.graph.nodes import Cast, Constant, Node, Shape, Source, Update, View, row_major_strides
+from blockarray.graph.nodes import (
+    Cast,
+    Constant,
+    Iota,
+    Map,
+    Node,
+    Scatter,
+    Shape,
+    Source,
+    Update,
+    View,
+    row_major_strides,
+    token,
+)
 from blockarray.graph.recording import linearize
+from blockarray.reinterpretation import change_reinterpreted, reinterpreting_view
+from blockarray.scalars import NumpyScalar, scalar_type
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets import backend
@@ -26,7 +41,11 @@ from codegen.targets.backend import Backend
 # size that compiles fast, and nothing that walks a graph ever meets a deep one.
 DEEPEST = 64
 HEAVIEST = 256
-_HEAVIEST_COUNTED_TWICE = 2048
+_HEAVIEST_COUNTED_TWICE = 1024
+
+# Lines (code and instruction) where that happened. Others may go on to twice the depth, until such a line comes round.
+_bounded_at: set[tuple[int, int]] = set()
+_KEPT_PLACES = 4096
 
 _get_frame = sys._getframe
 _PACKAGE = __name__.rpartition(".")[0]
@@ -44,7 +63,7 @@ class Cell:
 
 
 class ndarray:
-    """A lazy N-dimensional array with NumPy's semantics.
+    """A lazy value with NumPy's semantics: what arrays (`Array`, which users see as ``ndarray``) and scalars (`Scalar`) share.
 
     Made by the creation functions (`array`, `zeros`, `arange` …) and by every function of arrays. An operation on arrays is
     recorded; its value is computed when it is looked at (printed, converted, compared in an ``if`` …), by `evaluate`, or when much has been
@@ -66,9 +85,6 @@ class ndarray:
     _writeable: bool
 
     __array_priority__ = 1000.0
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        raise TypeError("ndarray is made by functions such as array, zeros, empty or asarray, not by calling the class")
 
     # --- what it is
 
@@ -120,11 +136,6 @@ class ndarray:
     def base(self) -> "ndarray | None":
         """The array whose memory this one is a view of, or None."""
         return self._base
-
-    def __len__(self) -> int:
-        if not self._shape:
-            raise TypeError("len() of unsized object")
-        return self._shape[0]
 
     # --- looking at the value
 
@@ -185,19 +196,6 @@ class ndarray:
     def __complex__(self) -> complex:
         return complex(borrowed_value(self))
 
-    def __index__(self) -> int:
-        return borrowed_value(self).__index__()
-
-    def __contains__(self, element: object) -> bool:
-        return element in borrowed_value(self)
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self._shape:
-            raise TypeError("iteration over a 0-d array")
-        return (self[position] for position in range(self._shape[0]))
-
-    __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
-
     # --- copies
 
     def __copy__(self) -> "ndarray":
@@ -207,78 +205,80 @@ class ndarray:
         return copy_of(self)
 
     def __reduce__(self) -> tuple:
-        return _unpickle, (host_value(self), isinstance(self, Scalar))
+        return from_numpy, (host_value(self),)
 
     def __getitem__(self, key: Any) -> Any:
         raise TypeError("indexing is installed by blockarray.methods")
 
+
+class Array(ndarray):
+    """What users see as ``ndarray``: everything but scalars. It has what scalars have not: a length, elements to walk over and to assign."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of unsized object")
+        return self._shape[0]
+
+    def __index__(self) -> int:
+        return borrowed_value(self).__index__()
+
+    def __contains__(self, element: object) -> bool:
+        return element in borrowed_value(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d array")
+        return self._elements() if len(self._shape) == 1 else (self[position] for position in range(self._shape[0]))
+
+    def _elements(self) -> Iterator[Any]:
+        """The elements of an array of one axis, each as it is when it is asked for."""
+        cell, row = self._cell, self._row
+        offset, strides = self._view if self._view is not None else (0, (1,))
+        for position in range(self._shape[0]):
+            buffer = cell.node.buffer
+            if buffer is not None and buffer.elements is not None:
+                yield buffer.elements[offset + position * strides[0]]
+            elif buffer is not None and cell.node.device.target.kind == "cpu":
+                yield host_elements(buffer, row)[offset + position * strides[0]]
+            else:
+                yield self[position]
+
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError("indexing is installed by blockarray.methods")
 
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
 
-class Scalar(ndarray):
+
+Array.__name__ = Array.__qualname__ = "ndarray"
+
+
+class Scalar(NumpyScalar, ndarray):
     """What NumPy returns as a scalar: immutable, hashable, read only when its value is looked at."""
 
     __slots__ = ()
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(borrowed_value(self)[()])
+    def known_value(self) -> np.generic | None:
+        """The value if it is on the host already, else None."""
+        node = self._cell.node
+        buffer = node.buffer
+        if buffer is None:
+            return self._row.numpy.type(node.value) if type(node) is Constant else None
+        if node.device.target.kind != "cpu":
+            return None
+        return host_elements(buffer, self._row)[0]
 
-    def __repr__(self) -> str:
-        return repr(borrowed_value(self)[()])
-
-    def __str__(self) -> str:
-        return str(borrowed_value(self)[()])
-
-    def __format__(self, specification: str) -> str:
-        return format(borrowed_value(self)[()], specification)
-
-    def __index__(self) -> int:
-        return borrowed_value(self)[()].__index__()
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(borrowed_value(self)[()], digits) if digits is not None else round(borrowed_value(self)[()])
-
-    def __trunc__(self) -> int:
-        return int(self)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError(
-            f"'{self.dtype.type.__module__}.{self.dtype.type.__name__}' object does not support item assignment"
-        )
+    def numpy_value(self) -> Any:
+        """The value as NumPy's scalar; computes it."""
+        node = self._cell.node
+        if node.depth:
+            evaluate_nodes(node)
+        known = self.known_value()
+        return borrowed_value(self)[()] if known is None else known
 
 
-class FloatScalar(Scalar):
-    """A lazy floating-point scalar."""
-
-    __slots__ = ()
-
-    def is_integer(self) -> bool:
-        """Whether the value is a whole number."""
-        return float(self).is_integer()
-
-
-class IntegerScalar(Scalar):
-    """A lazy integer scalar."""
-
-    __slots__ = ()
-
-
-class BooleanScalar(Scalar):
-    """A lazy boolean scalar."""
-
-    __slots__ = ()
-
-
-numbers.Real.register(FloatScalar)
-numbers.Integral.register(IntegerScalar)
-
-_SCALARS: dict[DType, type[Scalar]] = {
-    dtype: {"float": FloatScalar, "signed": IntegerScalar, "unsigned": IntegerScalar, "boolean": BooleanScalar}[
-        dtype.kind
-    ]
-    for dtype in dtypes.ALL
-}
+_SCALARS: dict[DType, type[Scalar]] = {dtype: scalar_type(dtype, Scalar) for dtype in dtypes.ALL}
 _new = object.__new__
 
 
@@ -290,7 +290,7 @@ def wrap(node: Node) -> ndarray:
     shape = node.shape
     if node.depth > DEEPEST or node.weight > HEAVIEST:
         _bound(node)
-    array = _new(ndarray if shape else _SCALARS[node.dtype])
+    array = _new(Array if shape else _SCALARS[node.dtype])
     array._cell = Cell(node)
     array._shape = shape
     array._row = node.dtype
@@ -313,7 +313,7 @@ def make_view(
 ) -> ndarray:
     """An array on `cell` (a view of `base`, if given): element ``offset + sum(index * strides)`` of the node's row-major memory, all
     of it in order if `view` is None."""
-    array = _new(ndarray)
+    array = _new(Array)
     array._cell = cell
     array._shape = shape
     array._row = dtype
@@ -327,7 +327,8 @@ def view_of(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...])
     """A view of `array`'s memory, with absolute offset and strides in elements of the cell's row-major memory."""
     base = array._base if array._base is not None else array
     view: tuple[int, tuple[int, ...]] | None = (offset, strides)
-    if offset == 0 and shape == array._cell.node.shape and strides == row_major_strides(shape):
+    node = array._cell.node
+    if offset == 0 and shape == node.shape and array._row is node.dtype and strides == row_major_strides(shape):
         view = None
     found = make_view(array._cell, array._row, shape, view, base)
     found._writeable = array._writeable
@@ -349,7 +350,15 @@ def read(array: ndarray) -> Node:
     if array._view is None:
         return array._cell.node
     offset, strides = array._view
-    return view_node(array._cell.node, offset, array._shape, strides)
+    return memory_view(array, offset, array._shape, strides)
+
+
+def memory_view(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...]) -> View:
+    """A view of the memory that `array` lies in, as elements of its dtype, with absolute offset and strides."""
+    node = array._cell.node
+    if node.dtype is not array._row:
+        return reinterpreting_view(array._cell, array._row, offset, shape, strides)
+    return view_node(node, offset, shape, strides)
 
 
 def write(array: ndarray, value: Node) -> None:
@@ -366,21 +375,82 @@ def write(array: ndarray, value: Node) -> None:
         offset, strides = array._view if array._view is not None else (0, row_major_strides(array._shape))
         if array.size == 0:
             return
-        cell.node = Update(node, value, offset, array._shape, strides)
+        change = _changing(value, array._row, offset, array._shape, strides)
+        if array._row is not node.dtype:
+            del node
+            change_reinterpreted(cell, array._row, change)
+            return
+        cell.node = change(node)
+    note_write(cell)
+
+
+def _changing(value: Node, dtype: DType, offset: int, shape: Shape, strides: tuple[int, ...]) -> Callable[[Node], Node]:
+    """What makes a memory's new value from the old one, when `value` is written through a view of it."""
+    if not repeats_elements(shape, strides):
+        return lambda base: Update(base, value, offset, shape, strides)
+    # Which of several values an element takes must not depend on how the work is spread: the last one, as in NumPy.
+    places = positions_of(offset, shape, strides, value.device)
+    skip = len(shape) - len(value.shape)
+    own = zip(value.shape, row_major_strides(value.shape), strict=True)
+    spread = View(value, 0, shape, (0,) * skip + tuple(0 if extent == 1 else stride for extent, stride in own))
+    return lambda base: Scatter(base, places, (spread,), None, dtype)
+
+
+@lru_cache(maxsize=4096)
+def repeats_elements(shape: Shape, strides: tuple[int, ...]) -> bool:
+    """Whether two indices of a view may be one element of the memory."""
+    reach = 0
+    for stride, extent in sorted((abs(stride), extent) for stride, extent in zip(strides, shape, strict=True)):
+        if extent == 1:
+            continue
+        if stride <= reach:
+            return True
+        reach += stride * (extent - 1)
+    return False
+
+
+def positions_of(offset: int, shape: Shape, strides: tuple[int, ...], device: Backend) -> Node:
+    """The elements of the memory that a view shows, as int64 of the view's shape."""
+    node: Node = View(Constant(offset, dtypes.int64, device), 0, shape, (0,) * len(shape))
+    for axis, (extent, stride) in enumerate(zip(shape, strides, strict=True)):
+        if stride == 0:
+            continue
+        along = View(Iota(extent, device), 0, shape, tuple(int(k == axis) for k in range(len(shape))))
+        step = Constant(stride, dtypes.int64, device)
+        moved = Map("multiply", (along, step), shape, dtypes.int64, _MULTIPLY, device)
+        node = Map("add", (node, moved), shape, dtypes.int64, _ADD, device)
+    return node
+
+
+_MULTIPLY, _ADD = (token(("map", name, dtypes.int64, dtypes.int64)) for name in ("multiply", "add"))
+
+
+def note_write(cell: Cell) -> None:
+    """Remember the line that put a new node into the cell, and evaluate when much has been recorded."""
     cell.node.record(user_frame())
     if cell.node.depth > DEEPEST or cell.node.weight > HEAVIEST:
         _bound(cell.node)
 
 
 def _bound(node: Node) -> None:
-    """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again)."""
-    if node.depth <= DEEPEST and node.weight <= _HEAVIEST_COUNTED_TWICE:
-        return
+    """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again).
+
+    In a loop the same line is waited for, so that what has piled up is the same each time and its plan is found again.
+    """
+    pending = 0
     if node.depth <= DEEPEST:
-        pending = len(linearize((node,)).nodes)
-        if pending <= HEAVIEST:
-            node.weight = pending
+        if node.weight <= _HEAVIEST_COUNTED_TWICE:
             return
+        pending = node.weight = len(linearize((node,)).nodes)
+        if pending <= HEAVIEST:
+            return
+    place = (id(node.code), node.instruction)
+    if place not in _bounded_at:
+        if node.depth <= 2 * DEEPEST and pending <= 2 * HEAVIEST:
+            return
+        if len(_bounded_at) >= _KEPT_PLACES:
+            _bounded_at.clear()
+        _bounded_at.add(place)
     evaluate_nodes(node)
 
 
@@ -411,6 +481,10 @@ def transferred(node: Node, device: Backend) -> Node:
 def borrowed_value(array: ndarray) -> np.ndarray:
     """The value as a NumPy array that must not be written or kept: on the host it is the array's own memory."""
     node = array._cell.node
+    if node.dtype is not array._row:
+        node = read(array)
+        evaluate_nodes(node)
+        return _host_array(node)
     if array._view is not None and node.buffer is None:
         node = View(node, array._view[0], array._shape, array._view[1])
         evaluate_nodes(node)
@@ -565,7 +639,10 @@ def evaluate(*arrays: ndarray) -> None:
     >>> x
     array([0, 2, 4, 6])
     """
-    evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
+    if len(arrays) == 1 and isinstance(arrays[0], ndarray):
+        evaluate_nodes(arrays[0]._cell.node)
+    else:
+        evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
 
 
 def synchronize() -> None:
@@ -580,8 +657,3 @@ def to_device(array: ndarray, name: str) -> ndarray:
     if node.device is place:
         return array
     return wrap_array(transferred(node, place))
-
-
-def _unpickle(value: np.ndarray, scalar: bool) -> ndarray:
-    array = from_numpy(value)
-    return wrap(array._cell.node) if scalar else array

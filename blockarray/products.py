@@ -55,8 +55,8 @@ def _unit_axis(node: Node, axis: int) -> Node:
     return View(node, 0, tuple(shape), tuple(strides))
 
 
-def product_node(a: Node, b: Node) -> Node:
-    """``a @ b`` for nodes of one dtype; ValueError in NumPy's words where the shapes do not fit."""
+def product_node(a: Node, b: Node, dtype: DType | None = None) -> Node:
+    """``a @ b`` for nodes of one dtype, widened to `dtype` if that is given; ValueError in NumPy's words where the shapes do not fit."""
     if not a.shape or not b.shape:
         which = 0 if not a.shape else 1
         raise ValueError(
@@ -73,7 +73,7 @@ def product_node(a: Node, b: Node) -> Node:
     batch = broadcast((left.shape[:-2], right.shape[:-2])) if left.shape[:-2] or right.shape[:-2] else ()
     shape = (*batch, left.shape[-2], right.shape[-1])
     if 0 in shape or left.shape[-1] == 0:
-        result: Node = _zeros(shape, a)
+        result: Node = cast(_zeros(shape, a), dtype or a.dtype)
     elif a.dtype is dtypes.boolean:
         spread = UFUNCS["logical_and"]
         found = spread.resolution((dtypes.boolean, dtypes.boolean))
@@ -81,7 +81,12 @@ def product_node(a: Node, b: Node) -> Node:
         result = cast(Contract(cast(_spread(left, (*batch, *left.shape[-2:])), dtypes.int64),
                                cast(_spread(right, (*batch, *right.shape[-2:])), dtypes.int64)), dtypes.boolean)  # fmt: skip
     else:
-        result = Contract(_spread(left, (*batch, *left.shape[-2:])), _spread(right, (*batch, *right.shape[-2:])))
+        wanted = dtype or a.dtype
+        spread_left, spread_right = (
+            _spread(left, (*batch, *left.shape[-2:])),
+            _spread(right, (*batch, *right.shape[-2:])),
+        )
+        result = Contract(cast(spread_left, wanted), cast(spread_right, wanted))
     dropped = ([len(shape) - 2] if row else []) + ([len(shape) - 1] if column else [])
     return drop_axes(result, dropped)
 
@@ -121,7 +126,12 @@ def matmul(
         given = {"out": out, "dtype": dtype, "axes": axes, "axis": axis}
         return call_numpy(np.matmul, (x1, x2), {k: v for k, v in given.items() if v is not None})
     left, right = read(operands[0]), read(operands[1])
-    node = product_node(cast(left, common), cast(transferred(right, left.device), common))
+    right = transferred(right, left.device)
+    if left.dtype is right.dtype and left.dtype.is_half:
+        # Spread first: the product widens halves by itself, which it sees where the cast is its operand.
+        node = product_node(left, right, common)
+    else:
+        node = product_node(cast(left, common), cast(right, common))
     return _deliver(node, target, casting)
 
 

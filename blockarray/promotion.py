@@ -6,12 +6,8 @@ from typing import NamedTuple
 import numpy as np
 
 from blockarray.graph.nodes import Shape, token
-from codegen import dtypes
 from codegen.dtypes import DType
-from codegen.scalar.table import TABLE
-
-# What an operand counts as: an array's dtype, or the class of a Python number (which adapts to the arrays beside it).
-OperandKind = DType | type
+from codegen.scalar.ufunc_loops import OperandKind, find_loop
 
 
 class Resolution(NamedTuple):
@@ -26,13 +22,6 @@ class Resolution(NamedTuple):
     tokens: tuple[int, ...]
 
 
-def numpy_kind(kind: OperandKind) -> np.dtype | type:
-    """The kind as NumPy's resolver takes it."""
-    if isinstance(kind, DType):
-        return kind.numpy
-    return dtypes.boolean.numpy if kind is bool else kind
-
-
 def resolve(
     ufunc: np.ufunc,
     rows: tuple[str, ...],
@@ -41,24 +30,11 @@ def resolve(
     casting: str = "same_kind",
 ) -> Resolution | None:
     """The loop that NumPy would run, or None if kernels have no such loop; TypeError with NumPy's text if there is none at all."""
-    wanted = tuple(numpy_kind(kind) for kind in kinds) + (None,) * ufunc.nout
-    extra = {} if signature is None else {"signature": signature}
-    found = ufunc.resolve_dtypes(wanted, casting=casting, **extra)  # type: ignore[arg-type, call-arg]
-    inputs = tuple(dtypes.find(dtype) for dtype in found[: ufunc.nin])
-    outputs = tuple(dtypes.find(dtype) for dtype in found[ufunc.nin :])
-    if None in inputs or None in outputs:
+    found = find_loop(ufunc, kinds, rows, signature, casting)
+    if found is None:
         return None
-    known_inputs = tuple(dtype for dtype in inputs if dtype is not None)
-    known_outputs = tuple(dtype for dtype in outputs if dtype is not None)
-    if len(set(known_inputs)) > 1 and ufunc is not np.ldexp:
-        return None  # int64 beside uint64: `ufuncs` compares these by rows of their own
-    names = rows
-    for name in names:
-        row = TABLE.get(name)
-        if row is None or not row.takes(row.deciding_operand(known_inputs)):
-            return None
-    tokens = tuple(token(("map", name, *known_inputs)) for name in names)
-    return Resolution(known_inputs, names, known_outputs, tokens)
+    tokens = tuple(token(("map", name, *found.inputs)) for name in found.rows)
+    return Resolution(found.inputs, found.rows, found.outputs, tokens)
 
 
 def broadcast(shapes: Sequence[Shape]) -> Shape:

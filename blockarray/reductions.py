@@ -1,7 +1,6 @@
 """Reductions and running folds: sum, prod, max, min, mean, var, std, any, all, argmax, argmin, ptp, count_nonzero, cumsum, cumprod."""
 
 import operator
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -12,8 +11,8 @@ from numpy.exceptions import AxisError
 from blockarray import ufuncs
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant, Map, Node, Reduce, Scan, Shape, View, row_major_strides
-from blockarray.ndarray import cast, ndarray, read, transferred, user_frame, wrap, write
-from blockarray.promotion import broadcast
+from blockarray.ndarray import cast, element_strides, ndarray, read, transferred, user_frame, wrap, wrap_in_order, write
+from blockarray.promotion import broadcast, result_order
 from blockarray.ufuncs import UFUNCS, UFunc, as_operand, where_node
 from codegen import dtypes
 from codegen.dtypes import DType
@@ -35,7 +34,7 @@ def normalized_axes(axis: Any, rank: int) -> tuple[int, ...]:
     for one in listed:
         number = operator.index(one)
         if not -rank <= number < rank:
-            raise AxisError(number, rank)
+            raise AxisError(number, rank, None)
         found.append(number % rank)
     if len(set(found)) != len(found):
         raise ValueError("duplicate value in 'axis'")
@@ -58,6 +57,8 @@ def drop_axes(node: Node, axes: Sequence[int]) -> Node:
     """`node` without the axes of extent 1 in `axes`."""
     if not axes:
         return node
+    if len(axes) == len(node.shape):
+        return View(node, 0, (), ())
     kept = [axis for axis in range(len(node.shape)) if axis not in axes]
     strides = row_major_strides(node.shape)
     return View(node, 0, tuple(node.shape[a] for a in kept), tuple(strides[a] for a in kept))
@@ -99,8 +100,13 @@ def reduce(
     """``ufunc.reduce`` with NumPy's meaning of every argument."""
     if ufunc.numpy.nin != 2 or ufunc.numpy.nout != 1:
         raise ValueError("reduce only supported for binary functions")
-    source = _array_or_none(array)
     name = ufunc.__name__
+    if out is None and dtype is None and where is True and initial is NO_VALUE and isinstance(array, ndarray):
+        plain = _fold_dtype(ufunc.numpy, array._row, None)
+        if plain is not None and name in COMBINERS and 0 not in array._shape:
+            axes = axes_of_fold(axis, len(array._shape))
+            return finish(cast(fold(name, cast(read(array), plain[0]), axes), plain[1]), axes, keepdims, None)
+    source = _array_or_none(array)
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is None and isinstance(out, ndarray) and name in ("add", "multiply"):
         wanted = out.dtype
@@ -115,7 +121,7 @@ def reduce(
     if kinds is None or name not in COMBINERS or isinstance(out, np.ndarray):
         return call_numpy(ufunc.numpy.reduce, (source,), arguments, name=f"{name}.reduce")
     working, result = kinds
-    axes = normalized_axes(axis, source.ndim)
+    axes = axes_of_fold(axis, source.ndim)
     node = cast(read(source), working)
     mask = _as_mask(where, node)
     if mask is not None:
@@ -147,7 +153,7 @@ def reduce(
         resolution = ufunc.resolution((working, working))
         assert resolution is not None
         folded = Map(name, (folded, start), folded.shape, working, resolution.tokens[0], node.device)
-    return finish(cast(folded, result), axes, keepdims, out)
+    return finish(cast(folded, result), axes, keepdims, out, source)
 
 
 def _filled(shape: Shape, value: Constant) -> Node:
@@ -163,14 +169,34 @@ def _array_or_none(array: Any) -> ndarray | None:
         return None
 
 
-def finish(node: Node, axes: Sequence[int], keepdims: bool, out: Any) -> Any:
-    """Drop the folded axes unless they are kept, and deliver into `out` if it is given."""
+def axes_of_fold(axis: Any, rank: int) -> tuple[int, ...]:
+    """As `normalized_axes`; an array without axes may be folded over axis 0 or -1, as in NumPy."""
+    if rank == 0 and axis is not None and not isinstance(axis, tuple) and operator.index(axis) in (0, -1):
+        return ()
+    return normalized_axes(axis, rank)
+
+
+def _memory_order_without(source: ndarray, rank: int, dropped: Sequence[int]) -> tuple[int, ...] | None:
+    """Axes of a fold of `source` from the outermost in memory to the innermost, as NumPy allocates the result."""
+    if source._view is None or rank < 2:
+        return None
+    order = result_order(((source._shape, element_strides(source)),), source._shape)
+    if order is None:
+        return None
+    left = [axis for axis in range(len(order)) if axis not in dropped]
+    return tuple(left.index(axis) for axis in order if axis not in dropped)
+
+
+def finish(node: Node, axes: Sequence[int], keepdims: bool, out: Any, source: ndarray | None = None) -> Any:
+    """Drop the folded axes unless they are kept, and deliver into `out` if it is given, else in the memory order of `source`."""
     folded = node if keepdims else drop_axes(node, axes)
     if out is None:
         folded.record(user_frame())
         if node is not folded:
             node.code, node.instruction = folded.code, folded.instruction
-        return wrap(folded)
+        if source is None or source.ndim != len(node.shape):
+            return wrap(folded)
+        return wrap_in_order(folded, _memory_order_without(source, len(folded.shape), () if keepdims else axes))
     target = out[0] if isinstance(out, tuple) else out
     if not isinstance(target, ndarray):
         raise TypeError(
@@ -203,12 +229,12 @@ def accumulate(ufunc: UFunc, array: Any, axis: int = 0, dtype: Any = None, out: 
         kinds = _fold_dtype(ufunc.numpy, source._row, wanted)
     if source is None or kinds is None or name not in COMBINERS or isinstance(out, np.ndarray):
         return call_numpy(ufunc.numpy.accumulate, (array,), arguments, name=f"{name}.accumulate")
-    (along,) = normalized_axes(axis, source.ndim)
+    (along,) = normalized_axes(operator.index(axis), source.ndim)
     working, result = kinds
     node = cast(read(source), working)
     if node.size:
         node = Scan(name, node, along)
-    return finish(cast(node, result), (), True, out)
+    return finish(cast(node, result), (), True, out, source)
 
 
 # --- functions and methods
@@ -331,6 +357,7 @@ def mean(
         axes,
         _given_keepdims(keepdims),
         out,
+        source,
     )
 
 
@@ -400,7 +427,7 @@ def _variance(
         root = UFUNCS["sqrt"].resolution((working,))
         assert root is not None
         spread = Map("sqrt", (spread,), spread.shape, working, root.tokens[0], node.device)
-    return finish(cast(spread, result), axes, _given_keepdims(keepdims), out)
+    return finish(cast(spread, result), axes, _given_keepdims(keepdims), out, source)
 
 
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO_VALUE, *,
@@ -488,4 +515,4 @@ def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any
     return _running(UFUNCS["multiply"], a, axis, dtype, out)
 
 
-ufuncs.register_reductions(sys.modules[__name__])
+ufuncs.register_methods(reduce=reduce, accumulate=accumulate)

@@ -10,7 +10,17 @@ class VerificationError(CodegenError):
 
 
 class KernelError(CodegenError):
-    """A kernel that a user wrote cannot be compiled."""
+    """A kernel that a user wrote cannot be compiled. The message ends with the line of the source, with carets.
+
+    Attributes
+    ----------
+    file : str
+        The file of that line; empty if there is none.
+    line : int
+    """
+
+    file: str = ""
+    line: int = 0
 
 
 class TargetError(CodegenError):

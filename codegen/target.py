@@ -63,12 +63,14 @@ class Target:
     lanes : int
         Lanes that run in step: 1 on the host, a warp's lanes on a GPU.
     max_lanes_per_program : int
-        Lanes of the largest program.
+        Lanes of the largest program that has all of its memory in one place: of a thread block on a GPU.
+    clustered_lanes : int
+        Lanes of the largest program that is a cluster of thread blocks, which tell each other what they fold; 0 if there
+        are none.
     shared_bytes : int
         Memory that the lanes of a program can share, in bytes; on the host what a program may put on its stack.
     functions : frozenset of str
-        Names of table rows, ``"half_conversion"`` and ``"fused_multiply_add"``, that the target lowers without a library
-        call.
+        Names of table rows, ``"half_conversion"`` and ``"fma"``, that the target lowers without a library call.
     libraries : frozenset of str
         External symbols that compiled code may call; the loader provides them.
     cores : int
@@ -90,6 +92,7 @@ class Target:
     functions: frozenset[str]
     libraries: frozenset[str] = frozenset()
     cores: int = 1
+    clustered_lanes: int = 0
     cache_bytes: int = 1 << 20
     matmul_instructions: tuple[MatmulInstruction, ...] = ()
 

@@ -30,7 +30,7 @@ MAY_IMPORT = {
     "codegen.cache": BASE,
     "codegen.llvm": BASE | {"codegen.scalar", "codegen.ir", "codegen.analysis"},
     "codegen.targets": BASE | {"codegen.scalar", "codegen.ir", "codegen.analysis", "codegen.llvm"},
-    "codegen.frontend": BASE | {"codegen.scalar", "codegen.ir", "codegen.analysis", "codegen.compiler"},
+    "codegen.frontend": BASE | {"codegen.scalar", "codegen.ir", "codegen.schedules"},
     "codegen.compiler": BASE
     | {"codegen.cache", "codegen.ir", "codegen.llvm", "codegen.passes", "codegen.targets", "codegen.scalar"},
     "blockarray.graph": {"codegen"},

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import linecache
 import pkgutil
 import re
 from pathlib import Path
@@ -32,7 +33,10 @@ def test_examples_of_a_page(page):
     runner = doctest.DocTestRunner(optionflags=OPTIONS, verbose=False)
     for number, block in enumerate(re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)):
         if ">>>" not in block:
-            exec(compile(block, f"{page.name}, block {number}", "exec"), names)
+            # Kernels are translated from their source.
+            place = f"<{page.name}, block {number}>"
+            linecache.cache[place] = (len(block), None, block.splitlines(keepends=True), place)
+            exec(compile(block, place, "exec"), names)
             continue
         test = doctest.DocTestParser().get_doctest(block, names, f"{page.name}, block {number}", str(page), 0)
         output: list[str] = []

@@ -6,8 +6,9 @@ import weakref
 
 from blockarray.execution.memory import Buffer, buffer_token, through_windows, window_of, window_range
 from blockarray.execution.plan_cache import CompiledPlan, Launch, find_plan
+from blockarray.execution.replay import FOUND_AGAIN, find_replays, keep_replay
 from blockarray.execution.statistics import run as statistics
-from blockarray.graph.nodes import Contract, Gather, Node, Reduce, Scan, Source, Update, View, Window
+from blockarray.graph.nodes import Contract, Gather, Node, Reduce, Scan, Scatter, Source, Update, View, Window
 from blockarray.graph.recording import Recording, linearize
 from codegen.targets.backend import Memory
 
@@ -29,8 +30,14 @@ def evaluate_nodes(*nodes: Node) -> None:
     """
     with lock:
         if len(nodes) == 1:
-            if not nodes[0].depth:
+            (node,) = nodes
+            if not node.depth:
                 return
+            replays = find_replays(node)
+            if replays is not None and statistics.log is None:
+                for replay in replays:
+                    if replay(node):
+                        return
             roots = nodes
         else:
             roots = tuple(dict.fromkeys(node for node in nodes if node.depth))
@@ -38,7 +45,11 @@ def evaluate_nodes(*nodes: Node) -> None:
                 return
         recording = linearize(roots)
         if recording.has_updates:
-            updates = [weakref.ref(node) for node in recording.nodes if type(node) is Update and node.buffer is None]
+            updates = [
+                weakref.ref(node)
+                for node in recording.nodes
+                if isinstance(node, Update | Scatter) and node.buffer is None
+            ]
             del recording
             for reference in updates:
                 update = reference()
@@ -51,48 +62,59 @@ def evaluate_nodes(*nodes: Node) -> None:
             recording = linearize(roots)
         if recording.views and through_windows(recording.views):
             recording = linearize(roots)
-        if recording.computed_before:
-            recording = _with_kept_values(recording)
+        recording = _with_kept_values(recording)
         for node in recording.nodes:
             if node.depth:
                 node.recomputed += 1
         plan = find_plan(recording, roots[0].device)
+        if plan.found == FOUND_AGAIN:
+            keep_replay(recording, plan)
         _run(plan, recording.roots, recording.leaves)
 
 
-def _evaluate_alone(update: Update) -> None:
+def _evaluate_alone(update: Update | Scatter) -> None:
     """Compute an update whose inputs build on no pending update.
 
     The kernel writes into a window of the old value's memory, which is taken over if nothing else can read it, and into a copy of it
     otherwise. What the new elements are computed from may lie in the same memory: then either it is read exactly where it is
     written, or the copy is taken as well.
     """
-    evaluate_nodes(update.inputs[0])
-    base, value = update.inputs
+    # What a scatter writes, and where, is memory of its own.
+    evaluate_nodes(*(update.inputs if isinstance(update, Scatter) else update.inputs[:1]))
+    base, *rest = update.inputs
     old = base.buffer
     assert old is not None
     dtype, device, itemsize = update.dtype, update.device, update.dtype.itemsize
-    first, extent = window_range(update.offset, update.view_shape, update.strides, itemsize)
-    window = window_of(base, first, extent)
-    twin = Update(window, value, update.offset - first, update.view_shape, update.strides)
+    twin: Update | Scatter
+    if isinstance(update, Scatter):
+        first, extent = 0, base.size
+        window = window_of(base, first, extent)
+        twin = Scatter(window, rest[0], tuple(rest[1:]), update.function, update.working)
+    else:
+        first, extent = window_range(update.offset, update.view_shape, update.strides, itemsize)
+        window = window_of(base, first, extent)
+        twin = Update(window, rest[0], update.offset - first, update.view_shape, update.strides)
     recording = linearize((twin,))
     if recording.views and through_windows(recording.views):
         recording = linearize((twin,))
     plan = find_plan(recording, device)
-    safe = not old.shared and _reads_where_it_writes(recording, window, old, twin)
+    if isinstance(twin, Scatter):
+        safe = not old.shared and base not in rest
+    else:
+        safe = not old.shared and _reads_where_it_writes(recording, window, old, twin)
     again = Source(base.shape, dtype, device, old)
     reference = weakref.ref(base)
     update.inputs = ()
     # From here on only the recording holds what the update is computed from, unless something else will read it too.
-    del base, value, window
+    del base, rest, window
     memory = old.memory
     if not safe or reference() is not None or _is_read_elsewhere(recording, old):
         memory = device.allocate(old.memory.nbytes)
-        device.copy(old.memory, 0, memory, 0, update.nbytes)
+        device.copy(old.memory, 0, memory, 0, old.memory.nbytes)
     try:
         _run(plan, (twin,), recording.leaves, memory.address + first * itemsize, memory)
     except BaseException:
-        update.inputs = (again, twin.inputs[1])
+        update.inputs = (again, *twin.inputs[1:])
         raise
     if twin.buffer is not None:
         # The plan made the window's new value elsewhere.
@@ -128,6 +150,18 @@ def _references(nodes: list[Node], position: int) -> int:
     node = nodes[position]
     return sys.getrefcount(node)
 
+
+def _count_references(node: Node) -> int:
+    return sys.getrefcount(node)
+
+
+def _passed() -> int:
+    (found,) = {_count_references(one) for one, _ in {object(): 0}.items()}  # type: ignore[arg-type]
+    return found
+
+
+# What `_count_references` counts of a key that nothing but its dictionary holds.
+_PASSED = _passed() + 1  # the list of nodes of the recording
 
 # What `_references` counts of an object that only the list holds.
 _IN_A_LIST = _references([object()], 0)  # type: ignore[list-item]
@@ -167,22 +201,46 @@ def _is_read_elsewhere(recording: Recording, old: Buffer) -> bool:
 
 
 def _with_kept_values(recording: Recording) -> Recording:
-    """Add nodes that an earlier evaluation computed without keeping the value: they are stored this time.
+    """Add nodes that can be read again after this evaluation: they are stored, and whatever only they need is let go.
 
-    Those that new work reads, and small ones, which are stored faster than a kernel is launched that computes them once more. What
-    else those are made of stays inside of the kernel.
+    Small ones at once: they are stored faster than a kernel is launched that computes them once more. Large ones when they were
+    computed before, so that an array that only one expression reads is never written. What cannot be stored (a view, an array
+    that is not worth it yet) is made of nodes that can be read again as well.
     """
     roots = recording.roots
-    read_by_new_work: set[Node] = set()
+    readable = _readable_later(recording)
+    if not readable:
+        return recording
     kept: list[Node] = []
     for node in reversed(recording.nodes):
-        known = node.recomputed >= _RECOMPUTATIONS
-        if not known or (node in read_by_new_work and not node.worth_keeping):
-            read_by_new_work.update(node.inputs)
-        elif node.depth and node.worth_keeping and (node in read_by_new_work or node.nbytes <= _SMALL_BYTES):
+        if node not in readable or not node.depth:
+            continue
+        if node.worth_keeping and (node.recomputed >= _RECOMPUTATIONS or node.nbytes <= _SMALL_BYTES):
             kept.append(node)
+        else:
+            readable.update(node.inputs)
     kept = [node for node in reversed(kept) if node not in roots]
     return linearize((*kept, *roots)) if kept else recording
+
+
+def _readable_later(recording: Recording) -> set[Node]:
+    """Pending nodes, the roots aside, that something outside of a recording holds: an array, or a node recorded on top."""
+    held = _held_inside(recording)
+    # The keys of `held` are references too.
+    found = {node for node, count in held.items() if _count_references(node) > _PASSED + count}
+    return found.difference(recording.roots)
+
+
+def _held_inside(recording: Recording) -> dict[Node, int]:
+    """How often nodes of a recording hold each pending one of it. A function of its own: its variables hold nodes as well."""
+    held: dict[Node, int] = {}
+    for node in recording.nodes:
+        for one in node.inputs:
+            if one.depth:
+                held[one] = held.get(one, 0) + 1
+    for view in recording.views:
+        held[view] = held.get(view, 0) + 1
+    return held
 
 
 def _run(

@@ -40,7 +40,7 @@ class Buffer:
     token : int
         What a plan must know of it: dtype, shape, alignment, device.
     windows : dict or None
-        Windows into the memory that may still be read, by first element and length.
+        Windows into the memory that may still be read, by first element, length and dtype.
     shared : bool
         Whether something outside the library can see the memory (then it is never written in place by an update of another array).
     elements : numpy.ndarray or None
@@ -54,7 +54,7 @@ class Buffer:
         self.address = memory.address
         self.token = token
         self.shared = shared
-        self.windows: dict[tuple[int, int], weakref.ref[Window]] | None = None
+        self.windows: dict[tuple[int, int, DType], weakref.ref[Window]] | None = None
         self.elements: np.ndarray | None = None
 
     @property
@@ -131,23 +131,25 @@ def window_range(offset: int, shape: Shape, strides: tuple[int, ...], itemsize: 
     return first, last + 1 - first
 
 
-def window_of(base: Node, first: int, extent: int) -> Window:
-    """The window of `extent` elements from element `first` of an evaluated node on; the same one as long as it is alive."""
+def window_of(base: Node, first: int, extent: int, dtype: DType | None = None) -> Window:
+    """The window of `extent` elements from element `first` of an evaluated node's memory on, counted in elements of `dtype` (the node's own
+    if absent); the same one as long as it is alive."""
     buffer = base.buffer
     assert buffer is not None
     if buffer.windows is None:
         buffer.windows = {}
-    known = buffer.windows.get((first, extent))
+    row = base.dtype if dtype is None else dtype
+    known = buffer.windows.get((first, extent, row))
     window = known() if known is not None else None
     if window is None:
-        dtype, device = base.dtype, base.device
-        memory = device.borrow(buffer.address + first * dtype.itemsize, extent * dtype.itemsize, buffer.memory)
+        device = base.device
+        memory = device.borrow(buffer.address + first * row.itemsize, extent * row.itemsize, buffer.memory)
         aligned = buffer.address % FULL_ALIGNMENT == 0
-        inside = Buffer(memory, buffer_token(dtype, (extent,), device, aligned))
-        window = Window(extent, dtype, device, inside)
+        inside = Buffer(memory, buffer_token(row, (extent,), device, aligned))
+        window = Window(extent, row, device, inside)
         if len(buffer.windows) >= _KEPT_WINDOWS:
             buffer.windows = {place: known for place, known in buffer.windows.items() if known() is not None}
-        buffer.windows[(first, extent)] = weakref.ref(window)
+        buffer.windows[(first, extent, row)] = weakref.ref(window)
     return window
 
 

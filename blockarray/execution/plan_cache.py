@@ -2,7 +2,7 @@
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -14,11 +14,12 @@ from blockarray.execution.statistics import run as statistics
 from blockarray.fusion.explain import Explanation, explain_plan
 from blockarray.fusion.lower import LoweredKernel, SlotConstant, SlotNumber, SlotPointer, lower
 from blockarray.fusion.partition import make_plan
-from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf, Step
+from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf, Scattering, Step
 from blockarray.fusion.split import split
 from blockarray.graph.nodes import Node
 from blockarray.graph.recording import Recording
 from blockarray.kernels.matmul import DeviceProduct
+from blockarray.kernels.scatter import LoweredScatter, lower_scatter
 from codegen.compiler import Executable, compile_kernel
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend, BoundLaunch
@@ -32,7 +33,10 @@ class Launch:
     __slots__ = ("run", "slots", "pointers", "constants", "programs", "parallel", "executable")
 
     def __init__(
-        self, lowered: LoweredKernel, executable: Executable, constants: Mapping[int, tuple[DType, int]]
+        self,
+        lowered: LoweredKernel | LoweredScatter,
+        executable: Executable,
+        constants: Mapping[int, tuple[DType, int]],
     ) -> None:
         arguments = lowered.arguments
         count = max(len(arguments), 1)
@@ -77,9 +81,10 @@ class InheritedValue:
 
 
 class CompiledPlan:
-    """Everything that an evaluation needs, apart from the leaves."""
+    """Everything that an evaluation needs, apart from the leaves; `found` counts how often it was found again."""
 
     __slots__ = (
+        "found",
         "plan",
         "leaf_numbers",
         "fresh",
@@ -97,6 +102,7 @@ class CompiledPlan:
     def __init__(self, recording: Recording, device: Backend) -> None:
         plan: GraphPlan = split(make_plan(recording, device.target), device.target)
         self.plan = plan
+        self.found = 0
         self.value_count = len(plan.values)
         self.leaf_numbers: list[tuple[int, int]] = []
         self.fresh: list[FreshValue] = []
@@ -157,10 +163,19 @@ def _prepare_steps(plan: GraphPlan, device: Backend, constants: Mapping[int, tup
 def _prepared(step: Step, device: Backend, constants: Mapping[int, tuple[DType, int]]) -> list[PreparedStep]:
     if isinstance(step, KernelPlan):
         return [Launch(one, compile_kernel(one.kernel, device), constants) for one in lower(step, device.target)]
+    if isinstance(step, Scattering):
+        scatter = lower_scatter(step, device.target)
+        return [Launch(scatter, compile_kernel(scatter.kernel, device), constants)]
     return [bind_product(step, device)]
 
 
+Replay = Callable[[Node], bool]
+"""Computes a node and says True, or finds that it is something else, changes nothing and says False."""
+
 _plans: OrderedDict[tuple[str, tuple[int, ...]], CompiledPlan] = OrderedDict()
+
+replays: OrderedDict[tuple[int, int, int], list[Replay]] = OrderedDict()
+"""Replays of plans (see `replay`) by what is compared first: token, depth and weight of the node asked for."""
 
 
 def find_plan(recording: Recording, device: Backend) -> CompiledPlan:
@@ -169,6 +184,7 @@ def find_plan(recording: Recording, device: Backend) -> CompiledPlan:
     plan = _plans.get(key)
     if plan is not None:
         statistics.replays += 1
+        plan.found += 1
         return plan
     plan = CompiledPlan(recording, device)
     statistics.plans += 1
@@ -181,3 +197,4 @@ def find_plan(recording: Recording, device: Backend) -> CompiledPlan:
 def forget_plans() -> None:
     """Drop all plans, so that the next evaluation partitions and lowers again."""
     _plans.clear()
+    replays.clear()

@@ -17,14 +17,15 @@ from blockarray.fusion.plan import (
     PlanValue,
     Product,
     Read,
+    Scattering,
     Statement,
     Step,
     Take,
     Write,
 )
-from blockarray.fusion.steps import CopyStep, ProductStep, StepInMaking
+from blockarray.fusion.steps import CopyStep, ProductStep, ScatterStep, StepInMaking
 from blockarray.fusion.updates import Placement
-from blockarray.graph.nodes import Contract, Update
+from blockarray.graph.nodes import Contract, Scatter, Update
 
 COPY_TO_KEEP = "an update writes into a copy, because the old value is still read"
 COPY_OF_RESULT = "the same value is asked for twice, or exists already"
@@ -57,7 +58,9 @@ class _Assembly:
         for position, number in self.graph.roots:
             if number not in self.results:
                 self.results[number] = position
-            elif not self.graph.is_leaf(number) and not isinstance(self.graph.nodes[number], Update | Contract):
+            elif not self.graph.is_leaf(number) and not isinstance(
+                self.graph.nodes[number], Update | Scatter | Contract
+            ):
                 self.later_results.setdefault(number, []).append(position)
 
     def plan(self) -> GraphPlan:
@@ -68,6 +71,8 @@ class _Assembly:
             match step:
                 case ProductStep():
                     finished.append(self._product(step))
+                case ScatterStep():
+                    finished.append(self._scatter(step))
                 case CopyStep():
                     finished.append(self._copy(step))
                 case _:
@@ -239,6 +244,28 @@ class _Assembly:
             (step.a[1], a, step.a[2]),
             (step.b[1], b, step.b[2]),
             node.shape,
+            operation_lines([node]),
+            self._reason((step.number,)),
+            step.operand_dtype,
+        )
+
+    def _scatter(self, step: ScatterStep) -> Scattering:
+        node = self.graph.nodes[step.number]
+        assert isinstance(node, Scatter)
+        target = self._target(step.number)
+        value_dtype = node.working if step.value is None else self.graph.nodes[step.value].dtype
+        return Scattering(
+            target,
+            self._value(step.places),
+            None if step.value is None else self._value(step.value),
+            self.graph.sizes[step.places],
+            self.graph.sizes[step.number],
+            node.dtype,
+            value_dtype,
+            node.working,
+            node.function,
+            step.value is not None and self.graph.sizes[step.value] == 1,
+            step.value is not None and self.graph.is_constant(step.value),
             operation_lines([node]),
             self._reason((step.number,)),
         )

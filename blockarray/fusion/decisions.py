@@ -4,12 +4,12 @@ from typing import Protocol
 
 from blockarray.fusion.index_maps import Strides, cached_strides, indices_along_axes, is_row_major
 from blockarray.fusion.value_numbering import Graph
-from blockarray.graph.nodes import Cast, Contract, Map, Reduce, Scan, Update, View
+from blockarray.graph.nodes import Cast, Contract, Map, Reduce, Scan, Scatter, Update, View
 from codegen.target import Target
 
 ASKED_FOR = "its result was asked for"
 _NEAR = 16
-_STEPS_OF_THEIR_OWN = (Update, Scan, Contract)
+_STEPS_OF_THEIR_OWN = (Update, Scan, Scatter, Contract)
 
 
 class Owner(Protocol):

@@ -34,7 +34,7 @@ from blockarray.fusion.index_maps import (
     useful_split,
 )
 from blockarray.fusion.plan import Apply, Convert, Fold, Number, Position, Read, RunningFold, Statement, Take
-from blockarray.graph.nodes import Cast, Contract, Gather, Iota, Map, Node, Reduce, Scan, Update, View
+from blockarray.graph.nodes import Cast, Contract, Gather, Iota, Map, Node, Reduce, Scan, Scatter, Update, View
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.scalar.combiners import COMBINERS
@@ -50,6 +50,7 @@ MANY_VIEWS = "too many different views of it are used"
 ORDERED: dict[type[Node], str] = {
     Update: "an array is written in place",
     Scan: "a running fold is a kernel of its own",
+    Scatter: "elements are written at positions",
     Contract: "a matrix product is a step of its own",
 }
 

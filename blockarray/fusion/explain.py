@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from blockarray.fusion.lower import schedule_of
-from blockarray.fusion.plan import Fresh, GraphPlan, KernelPlan, Product, Read, Step, Take, Write
+from blockarray.fusion.plan import Fresh, GraphPlan, KernelPlan, Product, Read, Scattering, Step, Take, Write
 from blockarray.fusion.products import describe_schedule
 from blockarray.graph.recording import Recording
 from codegen.target import Target
@@ -158,6 +158,8 @@ def explain_plan(plan: GraphPlan, recording: Recording) -> Explanation:
 def _explained(step: Step, plan: GraphPlan, recording: Recording) -> KernelExplanation:
     if isinstance(step, Product):
         return _explained_product(step, recording.roots[0].device.target)
+    if isinstance(step, Scattering):
+        return _explained_scatter(step)
     device = recording.roots[0].device
     extents = tuple(axis.extent for axis in step.axes)
     read = written = 0
@@ -177,21 +179,30 @@ def _explained(step: Step, plan: GraphPlan, recording: Recording) -> KernelExpla
 
 
 def _explained_product(step: Product, target: Target) -> KernelExplanation:
-    itemsize = step.dtype.itemsize
+    itemsize = step.operand_dtype.itemsize
     read = sum(
         prod(extent for extent, stride in zip(shape, strides, strict=True) if stride) * itemsize
         for _, shape, strides in (step.a_view, step.b_view)
     )
     shape = ", ".join(map(str, step.shape))
     domain = f"[{shape}] x {step.a_view[1][-1]}"
-    written = prod(step.shape) * itemsize
+    written = prod(step.shape) * step.dtype.itemsize
     return KernelExplanation(
         "matrix_product", step.operations, read, written, step.reason, domain, lambda: describe_schedule(step, target)
     )
 
 
+def _explained_scatter(step: Scattering) -> KernelExplanation:
+    touched = min(step.count, step.elements) * step.dtype.itemsize
+    values = 0 if step.value is None else (1 if step.single else step.count) * step.value_dtype.itemsize
+    read = step.count * 8 + values + (touched if step.function is not None else 0)
+    name = "scatter" if step.function is None else f"scatter_{step.function}"
+    domain = f"[{step.count}]"
+    return KernelExplanation(name, step.operations, read, touched, step.reason, domain, lambda: "one after the other")
+
+
 def _targets(step: Step) -> Iterable[int]:
-    return (step.target,) if isinstance(step, Product) else (write.target for write in step.writes)
+    return (step.target,) if isinstance(step, Product | Scattering) else (write.target for write in step.writes)
 
 
 Accesses = list[tuple[int, tuple[int, ...], int]]

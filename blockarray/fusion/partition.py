@@ -16,10 +16,10 @@ from blockarray.fusion.expansion import ORDERED, Expansion
 from blockarray.fusion.index_maps import Strides, broadcast_strides, cached_strides
 from blockarray.fusion.limits import MOST_BUFFERS, MOST_STATEMENTS, TOO_LARGE, is_too_large, values_to_store
 from blockarray.fusion.plan import GraphPlan
-from blockarray.fusion.steps import CopyStep, ProductStep, StepInMaking, UpdateStep
+from blockarray.fusion.steps import CopyStep, ProductStep, ScatterStep, StepInMaking, UpdateStep, narrow_operands
 from blockarray.fusion.updates import overlapping, place_updates
 from blockarray.fusion.value_numbering import Graph
-from blockarray.graph.nodes import Contract, Scan, Shape, Update
+from blockarray.graph.nodes import Contract, Scan, Scatter, Shape, Update
 from blockarray.graph.recording import Recording
 from codegen.target import Target
 
@@ -60,7 +60,10 @@ def make_plan(recording: Recording, target: Target) -> GraphPlan:
     if placement.too_late:
         steps = [*_Round(decisions).steps, *_copies_of_results(graph)]
         placement = place_updates(graph, steps)
-    return assemble(decisions, [*steps, *placement.copies], placement)
+    plan = assemble(decisions, [*steps, *placement.copies], placement)
+    # Owners know the decisions: without this, nodes and what they hold would live until cycles are collected.
+    decisions.owners.clear()
+    return plan
 
 
 def _copies_of_results(graph: Graph) -> list[StepInMaking]:
@@ -71,7 +74,7 @@ def _copies_of_results(graph: Graph) -> list[StepInMaking]:
     copies: list[StepInMaking] = []
     seen: set[int] = set()
     for position, number in graph.roots:
-        again = number in seen and isinstance(graph.nodes[number], Update | Contract)
+        again = number in seen and isinstance(graph.nodes[number], Update | Scatter | Contract)
         if graph.sizes[number] and (graph.is_leaf(number) or again):
             copies.append(CopyStep(graph, number, position))
         seen.add(number)
@@ -115,6 +118,8 @@ class _Round:
                 return self._product(number)
             case Update():
                 return self._update(node, number)
+            case Scatter():
+                return self._scatter(number)
             case Scan():
                 extents, strides, axes = _without_unit_axes(node.shape, cached_strides(node.shape))
                 seed = Seed((number, 0, strides), number, 0, strides)
@@ -153,7 +158,7 @@ class _Round:
             if other in self.decisions.owners or other in kernel.targets() or trials >= _MOST_TRIALS:
                 continue
             node = self.graph.nodes[other]
-            if isinstance(node, Update | Scan | Contract) or not self.graph.depends_on(other, mask):
+            if isinstance(node, Update | Scan | Scatter | Contract) or not self.graph.depends_on(other, mask):
                 continue
             extents, _, _ = _without_unit_axes(node.shape, node.shape)
             if extents != shape:
@@ -164,9 +169,18 @@ class _Round:
             kernel.try_to_add(Seed(access, other, 0, first.strides), MOST_STATEMENTS, MOST_BUFFERS)
 
     def _product(self, number: int) -> ProductStep:
-        a, b = self.graph.inputs[number]
+        a, b = narrow_operands(self.graph, number)
         reason = ORDERED[Contract]
-        return ProductStep(self.graph, number, self.decisions.strided(a, reason), self.decisions.strided(b, reason))
+        dtype = self.graph.nodes[a].dtype
+        return ProductStep(
+            self.graph, number, self.decisions.strided(a, reason), self.decisions.strided(b, reason), dtype
+        )
+
+    def _scatter(self, number: int) -> ScatterStep:
+        for one in self.graph.inputs[number]:
+            if not self.graph.is_leaf(one):
+                self.decisions.store(one, ORDERED[Scatter])
+        return ScatterStep(self.graph, number)
 
     def _update(self, node: Update, number: int) -> StepInMaking:
         base, value = self.graph.inputs[number]

@@ -52,6 +52,14 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Literal:
+    """A number that is part of the code, whatever the expression's own constants are."""
+
+    number: int | float
+    dtype: DType
+
+
+@dataclass(frozen=True)
 class Position:
     """The index of the point along the domain, int64: ``offset + sum(index * strides)``."""
 
@@ -119,7 +127,7 @@ class Take:
     rest: tuple[int, ...]
 
 
-Statement = Read | Number | Position | Apply | Convert | Fold | RunningFold | Take
+Statement = Read | Number | Literal | Position | Apply | Convert | Fold | RunningFold | Take
 
 
 @dataclass(frozen=True)
@@ -172,7 +180,7 @@ class KernelPlan:
             match statement:
                 case Read(strides=strides) | Position(strides=strides):
                     found.append(tuple(stride != 0 for stride in strides))
-                case Number():
+                case Number() | Literal():
                     found.append((False,) * rank)
                 case Apply(operands=operands):
                     found.append(tuple(any(found[k][axis] for k in operands) for axis in range(rank)))
@@ -226,7 +234,7 @@ PlanValue = Leaf | Fresh | Inherited
 @dataclass(frozen=True)
 class Product:
     """A matrix product step: operands and target by value number, each (offset, shape, strides) in elements; shapes (batch…, M, K),
-    (batch…, K, N), (batch…, M, N)."""
+    (batch…, K, N), (batch…, M, N). `dtype` is the result's; operands of another one are halves that a float32 result is made of."""
 
     a: int
     b: int
@@ -237,9 +245,38 @@ class Product:
     shape: tuple[int, ...]
     operations: tuple[str, ...] = field(default=(), compare=False)
     reason: str = field(default="", compare=False)
+    narrow: DType | None = None
+
+    @property
+    def operand_dtype(self) -> DType:
+        """The dtype of both operands."""
+        return self.narrow or self.dtype
 
 
-Step = KernelPlan | Product
+@dataclass(frozen=True)
+class Scattering:
+    """Elements of `target` at positions replaced one after the other (see the graph's `Scatter`).
+
+    `places` and `value` are value numbers; `value` is None for a function of one operand, `single` says that one value serves all positions,
+    `constant` that it is a constant of the expression.
+    """
+
+    target: int
+    places: int
+    value: int | None
+    count: int
+    elements: int
+    dtype: DType
+    value_dtype: DType
+    working: DType
+    function: str | None
+    single: bool
+    constant: bool
+    operations: tuple[str, ...] = field(default=(), compare=False)
+    reason: str = field(default="", compare=False)
+
+
+Step = KernelPlan | Product | Scattering
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,12 @@ def schedule_of(product: Product, target: Target) -> MatmulSchedule:
     rank = len(product.shape)
 
     def facts(view: View, inner_axis: int, outer_axis: int) -> OperandFacts:
-        return operand_facts(buffer_type_of(product.dtype, friendly_view(view), ("",) * rank), inner_axis, outer_axis)
+        return operand_facts(
+            buffer_type_of(product.operand_dtype, friendly_view(view), ("",) * rank), inner_axis, outer_axis
+        )
 
     a, b = facts(product.a_view, rank - 1, rank - 2), facts(product.b_view, rank - 2, rank - 1)
-    return choose_matmul(MatmulProblem(prod(batch), m, n, k, a, b, total_dtype(product.dtype)), target)
+    return choose_matmul(MatmulProblem(prod(batch), m, n, k, a, b, total_dtype(product.operand_dtype)), target)
 
 
 def describe_schedule(product: Product, target: Target) -> str:

@@ -19,15 +19,17 @@ from blockarray.fusion.plan import (
     Inherited,
     KernelPlan,
     Leaf,
+    Literal,
     Number,
     Position,
     Product,
     Read,
     RunningFold,
+    Scattering,
     Statement,
     Take,
 )
-from blockarray.graph.reference import apply_function, convert, fold, product, running_fold, strided_view
+from blockarray.graph.reference import apply_function, convert, fold, product, running_fold, scatter, strided_view
 
 Array = np.ndarray
 Memory = list[Array]
@@ -69,6 +71,9 @@ def run(
     for step in plan.steps:
         if isinstance(step, Product):
             run_product(step, memory)
+        elif isinstance(step, Scattering):
+            value = None if step.value is None else memory[step.value]
+            scatter(memory[step.target], memory[step.places], value, step.function, step.working)
         else:
             _run_kernel(step, memory, parts, backwards)
     return {
@@ -81,7 +86,7 @@ def run(
 def run_product(step: Product, memory: Sequence[Array] | Mapping[int, Array]) -> None:
     """Compute a matrix product step; `memory` has the flat values by number."""
     a, b = (strided_view(memory[number], *view) for number, view in ((step.a, step.a_view), (step.b, step.b_view)))
-    memory[step.target].reshape(step.shape)[...] = product(a, b)
+    memory[step.target].reshape(step.shape)[...] = product(convert(a, step.dtype), convert(b, step.dtype))
 
 
 def _run_kernel(kernel: KernelPlan, memory: Memory, parts: int, backwards: bool) -> None:
@@ -148,6 +153,8 @@ def _value(
             return _load(kernel, _places(offset, strides, points), memory[source])
         case Number(source=source):
             return memory[source].reshape((1,) * len(points))
+        case Literal(number=number, dtype=dtype):
+            return np.full((1,) * len(points), number, dtype.numpy)
         case Position(offset=offset, strides=strides):
             return _places(offset, strides, points)
         case Apply(function=function, operands=operands, dtype=dtype):

@@ -7,6 +7,8 @@ from blockarray.fusion.decisions import Decisions
 from blockarray.fusion.expansion import Expansion
 from blockarray.fusion.index_maps import Extents, Strides
 from blockarray.fusion.value_numbering import Graph
+from blockarray.graph.nodes import Cast
+from codegen.dtypes import DType, float32
 
 # value number, offset, strides
 StridedValue = tuple[int, int, Strides]
@@ -42,11 +44,25 @@ class UpdateStep(Expansion):
         self.in_place = True
 
 
+def narrow_operands(graph: Graph, number: int) -> tuple[int, int]:
+    """The operands of a matrix product; halves that are only widened to float32 for it, as they are.
+
+    A product of halves adds up in float32 by itself, and gives the same as one of the widened operands.
+    """
+    a, b = graph.inputs[number]
+    if graph.nodes[number].dtype is not float32 or type(graph.nodes[a]) is not Cast or type(graph.nodes[b]) is not Cast:
+        return a, b
+    (inner_a,), (inner_b,) = graph.inputs[a], graph.inputs[b]
+    dtype = graph.nodes[inner_a].dtype
+    return (inner_a, inner_b) if dtype.is_half and graph.nodes[inner_b].dtype is dtype else (a, b)
+
+
 class ProductStep:
     """A matrix product of two strided values."""
 
-    def __init__(self, graph: Graph, number: int, a: StridedValue, b: StridedValue) -> None:
+    def __init__(self, graph: Graph, number: int, a: StridedValue, b: StridedValue, operand_dtype: DType) -> None:
         self.number = number
+        self.operand_dtype = operand_dtype
         self.a = a
         self.b = b
         self.sources = {a[0], b[0]}
@@ -54,6 +70,34 @@ class ProductStep:
 
     def targets(self) -> tuple[int, ...]:
         """The product."""
+        return (self.number,)
+
+
+class ScatterStep:
+    """Elements of an array that exists replaced at positions: all operands are memory of their own.
+
+    Attributes
+    ----------
+    base, number : int
+        The values before and after.
+    in_place : bool
+        Whether it may write over the memory of the base.
+    """
+
+    replaces_all = False
+
+    def __init__(self, graph: Graph, number: int) -> None:
+        self.graph = graph
+        self.number = number
+        self.base, self.places, *values = graph.inputs[number]
+        self.value = values[0] if values else None
+        operands = {self.places, *values}
+        self.in_place = self.base not in operands
+        self.sources = {one for one in (self.base, *operands) if not graph.is_constant(one)}
+        self.reads = {one for one in self.sources if not graph.is_leaf(one)}
+
+    def targets(self) -> tuple[int, ...]:
+        """The value after."""
         return (self.number,)
 
 
@@ -72,4 +116,4 @@ class CopyStep:
         return ()
 
 
-StepInMaking = Expansion | ProductStep | CopyStep
+StepInMaking = Expansion | ProductStep | ScatterStep | CopyStep

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from blockarray.fusion.index_maps import surely_apart
 from blockarray.fusion.plan import Read, Take
-from blockarray.fusion.steps import CopyStep, StepInMaking, UpdateStep
+from blockarray.fusion.steps import CopyStep, ScatterStep, StepInMaking, UpdateStep
 from blockarray.fusion.value_numbering import Graph
 
 
@@ -62,7 +62,7 @@ def place_updates(graph: Graph, steps: list[StepInMaking]) -> Placement:
     updates = [
         (position, step)
         for position, step in enumerate(steps)
-        if isinstance(step, UpdateStep) and not step.replaces_all
+        if isinstance(step, UpdateStep | ScatterStep) and not step.replaces_all
     ]
     updates.sort(key=lambda one: one[1].number)
     if updates:
@@ -86,7 +86,7 @@ class _Placing:
                 self.readers.setdefault(source, []).append(position)
         self.after: list[set[int]] = [{producers[one] for one in step.reads if one in producers} for step in steps]
 
-    def place(self, updates: list[tuple[int, UpdateStep]]) -> None:
+    def place(self, updates: list[tuple[int, UpdateStep | ScatterStep]]) -> None:
         """Decide for each update, in the order of their numbers."""
         by_number = {step.number: (position, step) for position, step in updates}
         chains: dict[int, list[int]] = {}
@@ -105,7 +105,7 @@ class _Placing:
                 del self.placement.same_memory[chain[0]]
                 self._copy(by_number[chain[0]][1], by_number[chain[0]][0])
 
-    def _may_take(self, step: UpdateStep, position: int) -> bool:
+    def _may_take(self, step: UpdateStep | ScatterStep, position: int) -> bool:
         base = step.base
         graph = self.graph
         if base in self.results or base in self.taken or not step.in_place or graph.is_constant(base):
@@ -134,14 +134,14 @@ class _Placing:
                     waiting.append(one)
         return False
 
-    def _take(self, step: UpdateStep, position: int) -> None:
+    def _take(self, step: UpdateStep | ScatterStep, position: int) -> None:
         self.taken[step.base] = position
         self.placement.same_memory[step.number] = step.base
         for reader in self.readers.get(step.base, ()):
             if reader != position:
                 self._order(reader, position)
 
-    def _copy(self, step: UpdateStep, position: int) -> None:
+    def _copy(self, step: UpdateStep | ScatterStep, position: int) -> None:
         copy = CopyStep(self.graph, step.base, None, step.number)
         number = len(self.after)
         self.placement.copies.append(copy)

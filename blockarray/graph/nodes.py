@@ -191,11 +191,11 @@ class Constant(Node):
     value: bool | int | float
 
     def __init__(self, value: bool | int | float, dtype: DType, device: "Backend") -> None:
-        # Written out, as in Map: recording spends its time here.
+        # Written out, as in Map.
         self.inputs = ()
         self.shape = ()
         self.dtype = dtype
-        self.token = _CONSTANT[dtype]
+        self.token = CONSTANT_TOKENS[dtype]
         self.device = device
         self.buffer = None
         self.recomputed = 0
@@ -208,7 +208,7 @@ class Constant(Node):
         return True
 
 
-_CONSTANT: dict[DType, int] = {dtype: token(("constant", dtype)) for dtype in dtypes.ALL}
+CONSTANT_TOKENS: dict[DType, int] = {dtype: token(("constant", dtype)) for dtype in dtypes.ALL}
 
 
 class Iota(Node):
@@ -291,7 +291,7 @@ class Reduce(Node):
     output: int
 
     def __init__(self, function: str, value: Node, axes: tuple[int, ...], dtype: DType, output: int = 0) -> None:
-        shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(value.shape))
+        shape = tuple([1 if axis in axes else extent for axis, extent in enumerate(value.shape)])
         meaning = ("reduce", function, axes, output, dtype)
         Node.__init__(self, (value,), shape, dtype, token(meaning), value.device)
         self.function = function
@@ -372,6 +372,31 @@ class Update(Node):
         self.offset = offset
         self.view_shape = view_shape
         self.strides = strides
+
+
+class Scatter(Node):
+    """The first input with elements at positions replaced, one after the other in row-major order: the last of equal positions wins.
+
+    The second input holds positions in the first one's row-major memory: int64, inside, not negative. The third has their shape or one
+    element. Without a `function` it is what is stored, in the dtype of the first. With one, ``function(element, value)`` is, computed in the
+    dtype `working`, which the third has (a function of one operand has no third), and converted back.
+    """
+
+    __slots__ = ("function", "working")
+
+    function: str | None
+    working: DType
+
+    def __init__(
+        self, base: Node, places: Node, values: tuple[Node, ...], function: str | None, working: DType
+    ) -> None:
+        meaning = ("scatter", function, working)
+        Node.__init__(self, (base, places, *values), base.shape, base.dtype, token(meaning), base.device)
+        self.function = function
+        self.working = working
+
+    def describe(self) -> str:
+        return "scatter" if self.function is None else f"{self.function} at positions"
 
 
 class Contract(Node):

@@ -1,6 +1,6 @@
 """The text of a recording: one line a node, inputs by number."""
 
-from blockarray.graph.nodes import Constant, Gather, Map, Node, Reduce, Scan, Update, View
+from blockarray.graph.nodes import Constant, Gather, Map, Node, Reduce, Scan, Scatter, Update, View
 from blockarray.graph.recording import Recording
 
 
@@ -36,6 +36,8 @@ def _work(node: Node, numbers: dict[Node, int]) -> str:
             return f"view({inputs}, offset {node.offset}, strides {node.strides})"
         case Update():
             return f"update({inputs}, offset {node.offset}, shape {node.view_shape}, strides {node.strides})"
+        case Scatter():
+            return f"scatter({inputs}, function {node.function})"
         case Gather():
             return f"take({inputs})"
     return f"{type(node).__name__.lower()}({inputs})"

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from blockarray.graph.nodes import Constant, Node, Update, View, Window
+from blockarray.graph.nodes import Constant, Node, Scatter, Update, View, Window
 
 
 @dataclass(slots=True, eq=False)
@@ -20,7 +20,7 @@ class Recording:
     key : tuple of int
         Equal keys: the same work on leaves of the same shapes, dtypes and alignment, so the same plan.
     has_updates : bool
-        Whether a pending node is an `Update`.
+        Whether a pending node is an `Update` or a `Scatter`.
     views : list of View
         Views straight of evaluated arrays, not through windows.
     computed_before : bool
@@ -96,7 +96,7 @@ def linearize(roots: tuple[Node, ...]) -> Recording:
             if kind is View:
                 if inputs[0].buffer is not None and type(inputs[0]) is not Window:
                     views.append(node)  # type: ignore[arg-type]  # mypy does not follow `type(node) is`
-            elif kind is Update:
+            elif kind is Update or kind is Scatter:
                 has_updates = True
     for root in roots:
         add_key(~numbers[root])

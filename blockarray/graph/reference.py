@@ -15,6 +15,7 @@ from blockarray.graph.nodes import (
     Node,
     Reduce,
     Scan,
+    Scatter,
     Update,
     View,
     numpy_scalar,
@@ -156,9 +157,29 @@ def _value(node: Node, inputs: list[Array]) -> Array:
             changed = inputs[0].copy()
             strided_view(changed, node.offset, node.view_shape, node.strides)[...] = inputs[1]
             return changed
+        case Scatter():
+            changed = inputs[0].copy()
+            scatter(changed.reshape(-1), inputs[1], inputs[2] if len(inputs) > 2 else None, node.function, node.working)
+            return changed
         case Contract():
             return product(inputs[0], inputs[1])
     raise TypeError(f"{type(node).__name__} has no meaning here; expected one of the classes of graph/nodes.py")
+
+
+def scatter(flat: Array, places: Array, value: Array | None, function: str | None, working: DType) -> None:
+    """Replace elements of `flat` at `places`, one after the other."""
+    given = None if value is None else np.broadcast_to(value.reshape(-1), (places.size,))
+    for number, place in enumerate(places.reshape(-1)):
+        one = slice(number, number + 1)
+        if function is None:
+            assert given is not None
+            flat[place : place + 1] = given[one]
+            continue
+        operands = [convert(flat[place : place + 1], working)]
+        if given is not None:
+            operands.append(given[one])
+        result = TABLE[function].result_dtype(*(dtypes.of(operand.dtype) for operand in operands))
+        flat[place : place + 1] = convert(apply_function(function, operands, result), dtypes.of(flat.dtype))
 
 
 def product(a: Array, b: Array) -> Array:

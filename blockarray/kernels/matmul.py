@@ -124,10 +124,10 @@ def lower_product(product: Product, target: Target, schedule: MatmulSchedule | N
         tile = _tile(product, target.cores)
         chosen = MatmulSchedule("", tile, tile, _SLICE)
     if chosen.parts == 1:
-        return [_lower(product.dtype, product.dtype, a, b, result, chosen, layout)]
+        return [_lower(product.operand_dtype, product.dtype, a, b, result, chosen, layout)]
     parts_view = (0, (chosen.parts, *result[1][1]), (prod(product.shape), *result[1][2]))
     return [
-        _lower(product.dtype, dtypes.float32, a, b, (PARTS, parts_view), chosen, layout),
+        _lower(product.operand_dtype, dtypes.float32, a, b, (PARTS, parts_view), chosen, layout),
         _lower_sum(product, chosen.parts),
     ]
 

@@ -230,7 +230,7 @@ class _Program:
         return tuple(int(self._array(value)) for value in values)
 
     def _access(self, operation: Operation) -> Access:
-        return Access(self._number, print_operation(operation))
+        return Access(self._number, print_operation(operation), operation.location)
 
     def constant(self, operation: Constant) -> Arrays:
         """A block of one number."""

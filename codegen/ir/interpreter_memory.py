@@ -8,6 +8,7 @@ from numpy.lib.array_utils import byte_bounds
 from numpy.lib.stride_tricks import as_strided
 
 from codegen.errors import CodegenError
+from codegen.ir.location import Location
 
 Array = np.ndarray
 Key = tuple[slice, ...] | tuple[Array, ...]
@@ -30,14 +31,18 @@ class Access:
         Linear program number.
     operation : str
         Text of the operation, for messages.
+    location : Location or None
+        Where it was written.
     """
 
     program: int
     operation: str
+    location: Location | None = None
 
     def error(self, problem: str) -> InterpretationError:
         """The exception for a problem with this access."""
-        return InterpretationError(f"program {self.program}, `{self.operation}`: {problem}")
+        place = f" – {self.location}" if self.location else ""
+        return InterpretationError(f"program {self.program}, `{self.operation}`{place}: {problem}")
 
 
 class InterpretedBuffer:

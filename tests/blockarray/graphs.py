@@ -18,6 +18,7 @@ from blockarray.graph.nodes import (
     Node,
     Reduce,
     Scan,
+    Scatter,
     Source,
     Update,
     View,
@@ -342,6 +343,17 @@ class Growing:
             value = candidates[self.draw(st.integers(0, len(candidates) - 1))]
         return Update(node, self.as_dtype(value, node.dtype), offset, shape, strides)
 
+    def grow_scatter(self) -> Node | None:
+        node = self.pick()
+        if not node.shape or not node.size:
+            return None
+        index = self.pick()
+        places = apply("remainder", self.as_dtype(index, dtypes.int64), constant(node.size, dtypes.int64))
+        value = index if self.draw(st.booleans()) else constant(self.draw(st.integers(0, 3)), node.dtype)
+        function = self.draw(st.sampled_from((None, "maximum", "absolute")))
+        values = () if function == "absolute" else (self.as_dtype(value, node.dtype),)
+        return Scatter(node, places, values, function, node.dtype)
+
     def grow_product(self) -> Node | None:
         node = self.pick()
         if len(node.shape) < 2:
@@ -363,6 +375,7 @@ _OPERATIONS = (
     "iota",
     "gather",
     *("update",) * 2,
+    "scatter",
     "product",
 )
 

@@ -4,6 +4,9 @@ Each step is done in both libraries. Nothing is looked at unless the program say
 the expressions recorded before meet in every order.
 """
 
+import os
+import re
+
 import numpy
 import pytest
 from hypothesis import HealthCheck, settings, strategies
@@ -11,9 +14,11 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import blockarray as np
 from blockarray import assignment
+from blockarray.execution import evaluate
 from blockarray.testing import assert_equal_arrays
 
 SHAPES = [(12,), (4, 3), (3, 2, 4), (40, 30), (70,), (1, 5), (2, 0, 3)]
+EXAMPLES = int(os.environ.get("BLOCKARRAY_PROGRAMS", "40"))
 NUMBERS = strategies.integers(-3, 5)
 BINARY = ["add", "subtract", "multiply", "maximum"]
 
@@ -39,6 +44,13 @@ def fitting(key, ndim):
                 continue
         kept.append(item)
     return tuple(kept)
+
+
+def first_byte(array):
+    """Where the memory begins that an array is a view of."""
+    while array.base is not None and isinstance(array.base, numpy.ndarray):
+        array = array.base
+    return array.__array_interface__["data"][0]
 
 
 class Programs(RuleBasedStateMachine):
@@ -102,6 +114,91 @@ class Programs(RuleBasedStateMachine):
                 found.append(xp.broadcast_to(x, (2, *x.shape)))
             else:
                 found.append(x[...])
+        return self.kept(*found)
+
+    @rule(target=pairs, pair=pairs, dtype=strategies.sampled_from(["int8", "int16", "int32", "int64"]))
+    def seen_as(self, pair, dtype):
+        """The memory as integers of another size: never as floats, whose NaNs have no defined bits."""
+        ours, theirs = pair
+        wanted = numpy.dtype(dtype)
+        offset = (theirs.__array_interface__["data"][0] - first_byte(theirs)) % wanted.itemsize
+        aligned = not offset and all(stride % wanted.itemsize == 0 for stride in theirs.strides[:-1])
+        try:
+            seen = theirs.view(wanted)
+        except ValueError as error:
+            with pytest.raises(ValueError, match=re.escape(str(error))):
+                ours.view(wanted)
+            return self.kept(ours[...], theirs[...])
+        if not aligned and seen.size:
+            return self.kept(ours[...], theirs[...])
+        return self.kept(ours.view(wanted), seen)
+
+    @rule(
+        target=pairs,
+        pair=pairs,
+        how=strategies.sampled_from(["windows", "squeeze", "expand", "part", "strided", "rot90"]),
+    )
+    def rarer_view(self, pair, how):
+        found = []
+        for xp, x in zip((np, numpy), pair, strict=True):
+            tricks = xp.lib.stride_tricks
+            if how == "windows" and x.ndim and x.shape[-1] >= 2 and x.ndim < 3:
+                found.append(tricks.sliding_window_view(x, 2, axis=-1))
+            elif how == "squeeze":
+                found.append(xp.squeeze(x))
+            elif how == "expand" and x.ndim < 3:
+                found.append(xp.expand_dims(x, -1))
+            elif how == "part" and x.ndim:
+                found.append(xp.array_split(x, 3)[1])
+            elif how == "strided" and x.ndim and x.size and x.shape[0] > 1:
+                found.append(tricks.as_strided(x, (x.shape[0] // 2, *x.shape[1:]), (2 * x.strides[0], *x.strides[1:])))
+            elif how == "rot90" and x.ndim >= 2:
+                found.append(xp.rot90(x))
+            else:
+                found.append(x.view())
+        return self.kept(*found)
+
+    @rule(pair=pairs, number=NUMBERS, how=strategies.sampled_from(["key", "all", "lists"]))
+    def write_flat(self, pair, number, how):
+        if not pair[1].flags.writeable or pair[1].size < 2:
+            return
+        for x in pair:
+            if how == "key":
+                x.flat[1 - x.size] = number
+            elif how == "all":
+                x.flat[::2] = [number, 1]
+            else:
+                x.flat[[0, -1, 0]] = [number, 2, 3]
+
+    @rule(
+        pair=pairs, number=NUMBERS, how=strategies.sampled_from(["at", "put", "place", "putmask", "diagonal", "copyto"])
+    )
+    def write_by_function(self, pair, number, how):
+        if not pair[1].flags.writeable or not pair[1].size or not pair[1].ndim:
+            return
+        for xp, x in zip((np, numpy), pair, strict=True):
+            if how == "at":
+                xp.add.at(x, [0, -1, 0], number)
+            elif how == "put":
+                xp.put(x, [0, -1, 0], [number, 1, 2])
+            elif how == "place":
+                xp.place(x, x > number, [number, 1])
+            elif how == "putmask":
+                xp.putmask(x, x > number, number)
+            elif how == "diagonal" and x.ndim == 2:
+                xp.fill_diagonal(x, number)
+            else:
+                xp.copyto(x, number, where=x < 1, casting="unsafe")
+
+    @rule(target=pairs, pair=pairs, key=KEYS, number=NUMBERS)
+    def remember_bits_and_write(self, pair, key, number):
+        """An expression of the bytes of an array that outlives a write."""
+        found = []
+        for x in pair:
+            octets = x.reshape(-1).view("int8") if x.flags.c_contiguous else x.reshape(-1)
+            found.append(octets ^ octets.dtype.type(1) if octets.dtype != "float32" else -octets)
+            if x.flags.writeable:
+                x[fitting(key, x.ndim)] = number
         return self.kept(*found)
 
     @rule(target=pairs, pair=pairs, other=pairs, name=strategies.sampled_from(BINARY))
@@ -233,15 +330,17 @@ class Programs(RuleBasedStateMachine):
             assert_equal_arrays(ours, theirs)
 
 
-@pytest.mark.parametrize("at_once", [0, 20, 1 << 14])
-def test_programs(at_once, monkeypatch):
-    # Writes to small arrays are done at once, others are recorded: both on arrays of all sizes.
+@pytest.mark.parametrize(("at_once", "found_again"), [(0, 1), (20, 16), (1 << 14, 2)])
+def test_programs(at_once, found_again, monkeypatch):
+    # Writes to small arrays are done at once, others are recorded: both on arrays of all sizes. Replays are written early or late.
     monkeypatch.setattr(assignment, "_AT_ONCE", at_once)
+    monkeypatch.setattr(evaluate, "FOUND_AGAIN", found_again)
     with numpy.errstate(all="ignore"):
         run_state_machine_as_test(
             Programs,
             settings=settings(
-                max_examples=40,
+                max_examples=EXAMPLES,
+                report_multiple_bugs=False,
                 stateful_step_count=25,
                 deadline=None,
                 suppress_health_check=list(HealthCheck),

@@ -184,14 +184,9 @@ def test_integer_powers():
     )
 
 
-def test_outer_at_and_reduceat():
+def test_outer():
     values = numpy.arange(4.0)
     assert_equal_arrays(np.multiply.outer(np.array(values), np.array(values)), numpy.multiply.outer(values, values))
-    target, expected = np.zeros(3), numpy.zeros(3)
-    np.add.at(target, [0, 0, 2], 1.5)
-    numpy.add.at(expected, [0, 0, 2], 1.5)
-    assert_equal_arrays(target, expected)
-    assert_equal_arrays(np.add.reduceat(np.array(values), [0, 2]), numpy.add.reduceat(values, [0, 2]))
 
 
 def test_shapes_that_do_not_fit():

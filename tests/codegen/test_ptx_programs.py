@@ -45,6 +45,20 @@ def written(xp: ModuleType, x: object) -> object:
     return result
 
 
+def placed(xp: ModuleType, x: object) -> object:
+    """Positions that repeat: the last one wins, and a function sees what those before it left."""
+    result = x + 0
+    rows = numpy.array([3, -1, 3, 0, 3])
+    result[rows, 1:4] = x[:5, :3]
+    result[[2, 2, 5]] = 7
+    xp.add.at(result, (rows, 0), x[:5, 1])
+    xp.subtract.at(result, (slice(None), [1, 1, -1]), 0.5)
+    xp.negative.at(result, ([1, 1, 1], [0, 0, 0]))
+    flags = x > 0
+    flags[[0, 1, 0]] = [[True], [True], [False]]
+    return result + flags
+
+
 MATRIX = numpy.random.default_rng(0).standard_normal((13, 100)).astype(numpy.float32)
 LONG = numpy.random.default_rng(1).standard_normal((3, 3000))
 PROGRAMS: dict[str, tuple[Program, tuple[numpy.ndarray, ...]]] = {
@@ -71,6 +85,8 @@ PROGRAMS: dict[str, tuple[Program, tuple[numpy.ndarray, ...]]] = {
     "product of matrices": (lambda xp, x: (x @ x.T) * 0.5 + 1, (MATRIX,)),
     "a loop of Python": (accumulated, (MATRIX,)),
     "writes": (written, (MATRIX,)),
+    "placed": (placed, (MATRIX,)),
+    "slices that bound folds": (lambda xp, x: xp.add.reduceat(x, [0, 3, 4], axis=0), (MATRIX,)),
     "where": (lambda xp, x: xp.where(x > 0, xp.sqrt(abs(x)), xp.sin(x * 1e5)), (MATRIX,)),
 }
 

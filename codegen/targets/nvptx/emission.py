@@ -71,21 +71,21 @@ class NvptxEmission(Emission):
             declared += _declarations(parameter, len(declared))
         plan = launch_plan(kernel, context.target)
         context.threads = plan.threads
-        if plan.threads > context.target.max_lanes_per_program:
+        lane_count = kernel.layout.lane_count
+        most = context.target.max_lanes_per_program
+        if plan.threads > most or lane_count > max(most, context.target.clustered_lanes):
             raise InternalCompilerError(
-                f"layout: {plan.threads} lanes in a program, but {context.target.cpu} has at most "
-                f"{context.target.max_lanes_per_program}"
+                f"layout: {max(plan.threads, lane_count)} lanes in a program, but {context.target.cpu} has at most "
+                f"{max(most, context.target.clustered_lanes)}"
             )
-        alone = ""
+        notes = f'"nvvm.maxntid"="{plan.threads}"'
         if plan.ring is not None:
             maps = range(len(plan.ring.maps))
             declared += [f'ptr byval([{MAP_SIZE} x i8]) align 64 "nvvm.grid_constant" {map_parameter(n)}' for n in maps]
-            alone = ' "nvvm.minctasm"="1"'
-            if plan.ring.cluster > 1:
-                alone += f' "nvvm.cluster_dim"="{plan.ring.cluster},1,1"'
-        context.open_function(
-            f'define ptx_kernel void @{kernel.name}({", ".join(declared)}) #0 "nvvm.maxntid"="{plan.threads}"{alone}'
-        )
+            notes += ' "nvvm.minctasm"="1"'
+        if plan.cluster > 1:
+            notes += f' "nvvm.cluster_dim"="{plan.cluster},1,1"'
+        context.open_function(f"define ptx_kernel void @{kernel.name}({', '.join(declared)}) #0 {notes}")
         entry = _Entry(plan)
         context.entry = entry
         context.order.barrier = lambda: self.barrier(context)
@@ -95,12 +95,15 @@ class NvptxEmission(Emission):
         if plan.ring is not None:
             entry.ring = open_ring(context, plan.ring, counts)
             return
-        program = _linear_program(context)
+        program = _linear_program(context, plan.blocks)
         total = all_programs(context, counts)
         body, entry.leave = writer.new_label("program"), writer.new_label("finished")
         writer.branch(writer.value(f"icmp ult i64 {program}, {total}"), body, entry.leave)
         writer.start(body)
         context.programs = split_program(context, program, counts)
+        if plan.blocks > 1:
+            # No block may write into the memory of another one that has not begun.
+            self.barrier(context)
 
     def finish(self, context: EmissionContext) -> None:
         """Return, and declare the shared memory that was used."""
@@ -205,6 +208,8 @@ class NvptxEmission(Emission):
 
     def allocate(self, context: EmissionContext, dtype: DType, count: int) -> tuple[str, str]:
         """An array in shared memory."""
+        if _entry(context).plan.blocks > 1:
+            raise InternalCompilerError(f"kernel {context.kernel.name}: the blocks of a cluster share no array")
         return _entry(context).shared.allocate(context, spelling.memory_type(dtype), count, dtype.itemsize), (
             " addrspace(3)"
         )
@@ -222,7 +227,13 @@ class NvptxEmission(Emission):
         return lanes.scan_lanes(context, _entry(context).shared, axis, partials, combine)
 
     def barrier(self, context: EmissionContext) -> None:
-        """A barrier of the thread block, or of those of its lanes that hold blocks."""
+        """A barrier of those lanes of the thread block that hold blocks, or of all thread blocks of the program."""
+        if _entry(context).plan.blocks > 1:
+            for step in ("arrive", "wait"):
+                name = f"@llvm.nvvm.barrier.cluster.{step}.aligned"
+                context.module.declare(name, f"void {name}()")
+                context.writer.line(f"call void {name}()")
+            return
         if _entry(context).ring is not None:
             consumers_barrier(context)
             return
@@ -248,10 +259,11 @@ def _declarations(parameter: Parameter, slot: int) -> list[str]:
     return [pointer, *(f"i64 %p{slot + position}" for position in range(1, slot_count(parameter)))]
 
 
-def _linear_program(context: EmissionContext) -> str:
-    """The number of this thread block; a grid with more than 2**31 - 1 blocks has a second axis."""
+def _linear_program(context: EmissionContext, blocks: int) -> str:
+    """The number of this program, of so many thread blocks; a grid with more than 2**31 - 1 blocks has a second axis."""
     parts = []
     for name in ("ctaid.x", "ctaid.y", "nctaid.x"):
         parts.append(context.once(f"zext i32 {lanes.special_register(context, name)} to i64"))
     row = context.writer.value(f"mul nsw i64 {parts[1]}, {parts[2]}")
-    return context.writer.value(f"add nsw i64 {row}, {parts[0]}")
+    block = context.writer.value(f"add nsw i64 {row}, {parts[0]}")
+    return block if blocks == 1 else context.writer.value(f"lshr i64 {block}, {blocks.bit_length() - 1}")

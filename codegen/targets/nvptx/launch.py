@@ -19,20 +19,21 @@ _OTHER_CONTEXT = frozenset({201, 400, 709})
 is current. Rather than ask before each launch, set the context and try again when it says so."""
 
 
-def grid_of(programs: int) -> tuple[int, int]:
-    """Thread blocks along both axes for so many programs; those from number `programs` on do nothing.
+def grid_of(programs: int, blocks: int = 1) -> tuple[int, int]:
+    """Thread blocks along both axes for so many programs of `blocks` each; those from number `programs` on do nothing.
 
-    The linear number of a program is ``blockIdx.y * gridDim.x + blockIdx.x``.
+    The linear number of a program is ``(blockIdx.y * gridDim.x + blockIdx.x) // blocks``.
     """
-    if programs <= GRID_X:
-        return programs, 1
-    rows = -(-programs // GRID_X)
+    most = GRID_X // blocks
+    if programs <= most:
+        return programs * blocks, 1
+    rows = -(-programs // most)
     if rows > GRID_Y:
         raise TargetError(
-            f"launch: {programs} programs were asked for, a GPU has at most {GRID_X * GRID_Y}; use larger blocks"
+            f"launch: {programs} programs were asked for, a GPU has at most {most * GRID_Y}; use larger blocks"
         )
-    # As even as possible, so that fewer than `rows` blocks have nothing to do.
-    return -(-programs // rows), rows
+    # As even as possible, so that fewer than `rows` programs have nothing to do.
+    return -(-programs // rows) * blocks, rows
 
 
 def parameter_pointers(slots_address: int, slot_count: int) -> ctypes.Array[ctypes.c_void_p]:
@@ -98,7 +99,8 @@ class DeviceLauncher(Launcher):
         if self._plan.ring is not None:
             return self._bind_ring(slots_address)
         driver, device, function, lanes = self._device.driver, self._device, self._function, self._plan.threads
-        shared = self._plan.dynamic_shared_bytes
+        shared, blocks = self._plan.dynamic_shared_bytes, self._plan.blocks
+        most_in_a_row = GRID_X // blocks
         # Called without `Driver.call`, with all handles as cuda-python's own objects: 0.35 microseconds on top of the
         # driver's work, where ctypes takes 1 (benchmarks/launch_overhead.py shows both).
         launch, success = driver.bindings.cuLaunchKernel, driver.bindings.CUresult.CUDA_SUCCESS
@@ -107,10 +109,10 @@ class DeviceLauncher(Launcher):
         address = ctypes.addressof(pointers)
 
         def run(programs: int, parallel: bool = True) -> None:
-            if programs > GRID_X:
-                columns, rows = grid_of(programs)
+            if programs > most_in_a_row:
+                columns, rows = grid_of(programs, blocks)
             elif programs > 0:
-                columns, rows = programs, 1
+                columns, rows = programs * blocks, 1
             else:
                 return
             if driver.forked:

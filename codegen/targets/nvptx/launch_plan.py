@@ -7,6 +7,7 @@ from codegen.ir.kernel import BufferParameter, Kernel, Value
 from codegen.ir.operations import DotLoop, Store
 from codegen.ir.products import MAP_AXES, MAP_BYTES, NARROWEST_PANEL, dot_loops, operand_facts
 from codegen.target import MatmulInstruction, Target
+from codegen.targets.nvptx.description import blocks_of_program
 
 PANEL = NARROWEST_PANEL
 """Elements of 2 bytes in a row of 128 bytes, the widest that the copy engine swizzles."""
@@ -149,11 +150,19 @@ class LaunchPlan:
     dynamic_shared_bytes : int
     ring : Ring or None
         The kernel's thread blocks stay and take tile after tile.
+    blocks : int
+        Thread blocks of a program, a cluster if they are several.
     """
 
     threads: int
     dynamic_shared_bytes: int = 0
     ring: Ring | None = None
+    blocks: int = 1
+
+    @property
+    def cluster(self) -> int:
+        """Thread blocks of a cluster."""
+        return self.blocks if self.ring is None else self.ring.cluster
 
 
 def launch_plan(kernel: Kernel, target: Target) -> LaunchPlan:
@@ -170,7 +179,8 @@ def launch_plan(kernel: Kernel, target: Target) -> LaunchPlan:
     if not any(row.copies == "tensor maps" for row in rows):
         needed = max((warp_ring_bytes(product) for product in products), default=0)
         _require_shared(kernel, needed, target)
-        return LaunchPlan(lanes, needed)
+        blocks = blocks_of_program(lanes)
+        return LaunchPlan(lanes // blocks, needed, blocks=blocks)
     if len(products) != 1 or products[0] not in kernel.body.operations:
         raise InternalCompilerError(
             f"kernel {kernel.name}: a product with tensor maps has to be the only one, outside of loops"

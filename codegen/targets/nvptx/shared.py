@@ -16,6 +16,7 @@ DYNAMIC_ALIGNMENT = 1024
 
 _ALIGNMENT = 16
 SPACE = " addrspace(3)"
+CLUSTER_SPACE = " addrspace(7)"
 
 
 @dataclass(eq=False)
