@@ -77,7 +77,8 @@ def test_halves_go_to_a_kernel_of_ours_and_the_rest_to_the_library() -> None:
 
 def test_a_product_of_bfloat16_widens_nothing_in_memory() -> None:
     with blockarray.device("cpu"):
-        x, y = blockarray.ones((2, 32, 48), dtype="bfloat16"), blockarray.ones((48, 16), dtype="bfloat16")
+        x = blockarray.array(integers((2, 32, 48), dtypes.bfloat16, 1))
+        y = blockarray.array(integers((48, 16), dtypes.bfloat16, 2))
         explanation = blockarray.explain(x @ y)
         assert (len(explanation.kernels), explanation.temporaries) == (1, 0)
         assert (x @ y).dtype == np.float32
