@@ -182,9 +182,6 @@ def cost_of(schedule: MatmulSchedule, problem: MatmulProblem, row: MatmulInstruc
         # Several programs share a multiprocessor.
         rounds = max(1.0, tiles / target.cores)
     working = rounds * (slices * max(arithmetic, loading) + _TILE_CYCLES + _CYCLES_PER_COLUMN * n)
-    if schedule.sharers > 1:
-        parts_bytes = (schedule.sharers - 1) * m * n * problem.accumulator.itemsize
-        working += rounds * (_SHARING_CYCLES + parts_bytes / _SHARED_BYTES_PER_CYCLE)
     if schedule.swapped:
         working += rounds * m * n / _SWAPPED_ELEMENTS_PER_CYCLE
     elements = problem.batch * (problem.m * problem.k + problem.k * problem.n + problem.m * problem.n)
@@ -192,6 +189,9 @@ def cost_of(schedule: MatmulSchedule, problem: MatmulProblem, row: MatmulInstruc
     is_near = nbytes <= target.cache_bytes * _SHARE_OF_CACHE
     moving = nbytes / ((_CACHE_BYTES_PER_CYCLE if is_near else _MEMORY_BYTES_PER_CYCLE) * target.cores)
     cycles = max(working, moving) + _SHARE_OF_HIDDEN_WORK * min(working, moving)
+    if schedule.sharers > 1:
+        parts_bytes = (schedule.sharers - 1) * m * n * problem.accumulator.itemsize
+        cycles += rounds * (_SHARING_CYCLES + parts_bytes / _SHARED_BYTES_PER_CYCLE)
     if schedule.parts > 1:
         moved = 2 * schedule.parts * problem.batch * problem.m * problem.n * dtypes.float32.itemsize
         cycles += _SECOND_KERNEL_CYCLES + moved / (_PART_BYTES_PER_CYCLE * target.cores)
