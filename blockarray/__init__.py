@@ -15,6 +15,7 @@ from blockarray import joining as _joining
 from blockarray import layout as _layout
 from blockarray import manipulation as _manipulation
 from blockarray import methods as _methods
+from blockarray import placing as _placing
 from blockarray import products as _products
 from blockarray import random
 from blockarray import ranges as _ranges
@@ -46,6 +47,9 @@ for _module in (
     _joining,
     _rearranging,
     _selection,
+    _placing,
+    _layout,
+    _iteration,
     _indexing,
     _products,
     _reductions,
@@ -59,9 +63,6 @@ for _module in (
         }
     )
 _native.update(_UFUNCS)
-_native.update(
-    {"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory, "nditer": _iteration.nditer}
-)
 _native.update({"ndarray": ndarray, "ufunc": ufunc, "from_dlpack": from_dlpack})
 _namespace = _hosted_namespace(_native)
 globals().update(_namespace)
@@ -83,7 +84,7 @@ lib: ModuleType = _hosted_module("lib", _numpy.lib, {})
 lib.stride_tricks = _hosted_module(  # type: ignore[attr-defined]
     "lib.stride_tricks",
     _numpy.lib.stride_tricks,
-    {"as_strided": _manipulation.as_strided, "sliding_window_view": _manipulation.sliding_window_view},
+    {"as_strided": _layout.as_strided, "sliding_window_view": _layout.sliding_window_view},
 )
 for _name in ("linalg", "fft", "lib"):
     sys.modules[f"blockarray.{_name}"] = globals()[_name]
