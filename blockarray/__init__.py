@@ -12,6 +12,7 @@ from blockarray import creation as _creation
 from blockarray import indexing as _indexing
 from blockarray import iteration as _iteration
 from blockarray import joining as _joining
+from blockarray import json_output as _json_output  # teaches `json` lazy numbers
 from blockarray import layout as _layout
 from blockarray import manipulation as _manipulation
 from blockarray import methods as _methods
@@ -31,7 +32,8 @@ from blockarray.hosted import hosted_module as _hosted_module
 from blockarray.hosted import hosted_namespace as _hosted_namespace
 from blockarray.interop import from_dlpack
 from blockarray.interop import register_namespace as _register_namespace
-from blockarray.ndarray import evaluate, ndarray, synchronize
+from blockarray.ndarray import Array as ndarray
+from blockarray.ndarray import evaluate, synchronize
 from blockarray.reporting import explain_run, kernel_log, statistics_of_run
 from blockarray.ufuncs import UFUNCS as _UFUNCS
 from blockarray.ufuncs import UFunc as ufunc

@@ -5,6 +5,7 @@ and little is written.
 """
 
 import operator
+import sys
 import weakref
 from typing import Any, Final
 
@@ -31,6 +32,7 @@ from blockarray.ndarray import (
 )
 from blockarray.scattering import is_too_much, scatter
 from blockarray.ufuncs import where_node
+from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend
 
@@ -38,27 +40,45 @@ from codegen.targets.backend import Backend
 # would be another plan.
 _AT_ONCE: Final = 1 << 14
 
-_PYTHON_NUMBERS: Final = frozenset((int, float, bool))
+# NumPy's scalar types stand for lazy scalars as well, whose classes are equal to them.
+_NUMBERS: Final = frozenset((int, float, bool, *(dtype.numpy.type for dtype in dtypes.ALL)))
+
+_get_reference_count = sys.getrefcount
+
+
+def _holders(cell: Cell) -> int:
+    return _get_reference_count(cell.node)
+
+
+# What `_holders` counts of a node that only its cell holds.
+_ALONE: Final = _holders(Cell(Node.__new__(Node)))
 
 
 def setitem(array: ndarray, key: Any, value: Any) -> None:
     """``array[key] = value``."""
-    if isinstance(array, Scalar):
-        Scalar.__setitem__(array, key, value)
-    shape = array._shape
-    offset: int | None = None
-    if type(key) is int and len(shape) == 1:
-        extent = shape[0]
-        position = key + extent if key < 0 else key
-        if 0 <= position < extent:
-            view = array._view
-            offset = position if view is None else view[0] + position * view[1][0]
-    elif type(key) is tuple and len(key) == len(shape):
+    if type(value) in _NUMBERS:
         offset = place_of_element(array, key)
-    if offset is not None and (type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)):
-        if array._cell.node.device.target.kind == "cpu":
-            _set_element(array, offset, value)
-            return
+        if offset is not None:
+            cell = array._cell
+            buffer = cell.node.buffer
+            # The path of loops over elements: the memory is there, and nothing recorded reads it.
+            if (
+                buffer is not None
+                and buffer.elements is not None
+                and buffer.windows is None
+                and not buffer.shared
+                and array._writeable
+                and cell.node.dtype is array._row
+                and not isinstance(value, Scalar)
+                and _get_reference_count(cell.node) == _ALONE
+            ):
+                buffer.elements[offset] = value
+                return
+            if cell.node.device.target.kind == "cpu":
+                _set_element(array, offset, value)
+                return
+    if isinstance(array, Scalar):
+        raise TypeError(f"'numpy.{array.dtype.type.__name__}' object does not support item assignment")
     found = parse(array, key)
     _check_writeable(array)
     if found.fancy or found.flags:
@@ -86,6 +106,8 @@ def _check_writeable(array: ndarray) -> None:
 
 def _set_element(array: ndarray, offset: int, value: Any) -> None:
     _check_writeable(array)
+    if isinstance(value, Scalar):
+        value = value.numpy_value()
     elements = _exclusive_elements(array._cell)
     if array._row is not array._cell.node.dtype:
         elements = _reinterpreted(elements, array._row)
@@ -172,7 +194,7 @@ def _exists_on_host(node: Node) -> bool:
 
 def assigned_node(value: Any, dtype: DType, device: Backend) -> Node:
     """What is assigned to elements of `dtype`, converted as NumPy does: errors for Python numbers that do not fit."""
-    if type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic) or value is None:
+    if type(value) in _NUMBERS or isinstance(value, np.generic) or value is None:
         return assigned_constant(value, dtype, device)
     if isinstance(value, np.ndarray):
         converted = value.astype(dtype.numpy, copy=False)
@@ -250,7 +272,7 @@ def _host_key(item: Any) -> Any:
 def _is_single(value: Any) -> bool:
     if isinstance(value, ndarray):
         return not value._shape
-    return type(value) in _PYTHON_NUMBERS or isinstance(value, np.generic)
+    return type(value) in _NUMBERS or isinstance(value, np.generic)
 
 
 def _fill_masked(array: ndarray, found: Selection, value: Any) -> None:

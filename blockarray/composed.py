@@ -8,7 +8,7 @@ import numpy as np
 from blockarray.creation import zeros_like
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant
-from blockarray.ndarray import cast, ndarray, read, wrap
+from blockarray.ndarray import Scalar, cast, ndarray, read, wrap
 from blockarray.reductions import NO_VALUE
 from blockarray.reductions import all as all_along
 from blockarray.reductions import cumprod as running_product
@@ -286,6 +286,8 @@ def real(val: Any) -> Any:
 
 def imag(val: Any) -> Any:
     """The imaginary part: zeros for real arrays, which cannot be written."""
+    if isinstance(val, Scalar):
+        return wrap(Constant(0, val._row, val._cell.node.device))
     if not isinstance(val, ndarray):
         return call_numpy(np.imag, (val,), {}, by_design=True)
     column_major = val.flags.f_contiguous and not val.flags.c_contiguous

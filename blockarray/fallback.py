@@ -16,6 +16,7 @@ from blockarray.execution.memory import buffer_of
 from blockarray.execution.statistics import run as statistics
 from blockarray.graph.nodes import Source
 from blockarray.ndarray import (
+    Scalar,
     borrowed_value,
     from_numpy,
     host_value,
@@ -66,7 +67,7 @@ def set_fallback_policy(policy: Policy) -> None:
 def _to_host(value: Any, found: list[ndarray]) -> Any:
     if isinstance(value, ndarray):
         found.append(value)
-        return borrowed_value(value)[()] if not value._shape and not value._writeable else borrowed_value(value)
+        return value.numpy_value() if isinstance(value, Scalar) else borrowed_value(value)
     if type(value) is list:
         return [_to_host(one, found) for one in value]
     if type(value) is tuple:

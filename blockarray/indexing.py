@@ -230,18 +230,12 @@ def _check_mask(mask: IndexArray, extents: Shape, axis: int, alone: bool) -> Non
 
 def getitem(array: ndarray, key: Any) -> Any:
     """``array[key]``: a view for basic keys, a copy for index arrays and masks, a scalar for an integer per axis."""
-    shape = array._shape
-    if type(key) is int:
-        if len(shape) == 1:
-            extent = shape[0]
-            position = key + extent if key < 0 else key
-            if 0 <= position < extent:
-                view = array._view
-                return _element(array, position if view is None else view[0] + position * view[1][0])
-    elif type(key) is tuple and len(key) == len(shape):
-        offset = place_of_element(array, key)
-        if offset is not None:
-            return _element(array, offset)
+    offset = place_of_element(array, key)
+    if offset is not None:
+        buffer = array._cell.node.buffer
+        if buffer is not None and buffer.elements is not None:
+            return buffer.elements[offset]
+        return _element(array, offset)
     if isinstance(array, Scalar):
         return _of_scalar(array, key)
     found = parse(array, key)
@@ -265,24 +259,38 @@ def subview(array: ndarray, offset: int, shape: Shape, strides: tuple[int, ...])
     return view
 
 
-def place_of_element(array: ndarray, key: tuple) -> int | None:
+def place_of_element(array: ndarray, key: Any) -> int | None:
     """Where the element of an integer per axis is; None for other keys and integers out of bounds."""
+    shape = array._shape
     view = array._view
-    if view is None:
-        offset = 0
-        for one, extent in zip(key, array._shape, strict=True):
-            if type(one) is not int:
-                return None
-            if one < 0:
-                one += extent
-            if not 0 <= one < extent:
-                return None
-            offset = offset * extent + one
-        return offset
-    offset = view[0]
-    for one, extent, stride in zip(key, array._shape, view[1], strict=True):
-        if type(one) is not int:
+    if type(key) is int:
+        if len(shape) != 1:
             return None
+        if key < 0:
+            key += shape[0]
+        if not 0 <= key < shape[0]:
+            return None
+        return key if view is None else view[0] + key * view[1][0]
+    if type(key) is not tuple:
+        return place_of_element(array, int(key)) if isinstance(key, np.integer) else None
+    if len(key) != len(shape) or not key:
+        return None
+    if len(key) == 2 and view is None:
+        i, j = key
+        if type(i) is int and type(j) is int:
+            # Written out: loops over the elements of a matrix come here.
+            extent, width = shape
+            if i < 0:
+                i += extent
+            if j < 0:
+                j += width
+            return i * width + j if 0 <= i < extent and 0 <= j < width else None
+    offset, strides = view if view is not None else (0, row_major_strides(shape))
+    for one, extent, stride in zip(key, shape, strides, strict=True):
+        if type(one) is not int:
+            if not isinstance(one, np.integer):
+                return None
+            one = int(one)
         if one < 0:
             one += extent
         if not 0 <= one < extent:
@@ -299,12 +307,8 @@ def _element(array: ndarray, offset: int) -> Any:
         element: View = memory_view(array, offset, (), ())
         element.record(user_frame())
         return wrap(element)
-    if buffer is not None:
-        elements = buffer.elements
-        if elements is not None:
-            return elements[offset]
-        if node.device.target.kind == "cpu":
-            return host_elements(buffer, array._row)[offset]
+    if buffer is not None and node.device.target.kind == "cpu":
+        return host_elements(buffer, array._row)[offset]
     element = View(node, offset, (), ())
     element.record(user_frame())
     return wrap(element)

@@ -10,8 +10,10 @@ from blockarray.creation import asarray
 from blockarray.fallback import call_numpy, from_host
 from blockarray.ndarray import borrowed_value, host_value, ndarray
 from blockarray.ufuncs import UFUNCS
+from codegen import dtypes
 
 _by_name: dict[str, Any] = {}
+_PLAIN = frozenset((bool, int, float, *(dtype.numpy.type for dtype in dtypes.ALL)))
 
 
 def register_namespace(namespace: Mapping[str, Any], modules: Mapping[str, Any]) -> None:
@@ -24,6 +26,10 @@ def register_namespace(namespace: Mapping[str, Any], modules: Mapping[str, Any])
 
 def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **keywords: Any) -> Any:
     """NumPy's ufuncs on arrays of ours are ours."""
+    if method == "__call__" and not keywords and ufunc.__name__ in UFUNCS:
+        # The path of ``numpy.float64(2) * x``.
+        if all(type(one) in _PLAIN or isinstance(one, ndarray) for one in inputs):
+            return UFUNCS[ufunc.__name__](*inputs)
     for one in (*inputs, *keywords.get("out", ())):
         kind = type(one)
         if not isinstance(one, ndarray | np.ndarray | np.generic) and getattr(kind, "__array_ufunc__", True) is None:

@@ -20,7 +20,7 @@ from blockarray import (
 from blockarray.fallback import call_numpy, replace_value
 from blockarray.interop import array_function, array_ufunc, dlpack, dlpack_device
 from blockarray.ndarray import (
-    Scalar,
+    Array,
     copy_of,
     host_value,
     ndarray,
@@ -221,8 +221,6 @@ def _reflected_matmul(self: ndarray, other: Any) -> Any:
 
 
 def _in_place_matmul(self: ndarray, other: Any) -> Any:
-    if isinstance(self, Scalar):
-        return NotImplemented
     return products.matmul(self, other, out=self)
 
 
@@ -271,31 +269,38 @@ def install() -> None:
         "setfield": _setfield, "to_device": to_device, "explain": _explain, "__getitem__": indexing.getitem,
         "__array_ufunc__": array_ufunc, "__array_function__": array_function, "__array_namespace__": _namespace,
         "__dlpack__": dlpack, "__dlpack_device__": dlpack_device,
-        "__matmul__": _matmul_operator, "__rmatmul__": _reflected_matmul, "__imatmul__": _in_place_matmul,
+        "__matmul__": _matmul_operator, "__rmatmul__": _reflected_matmul,
     }  # fmt: skip
     for name, function in plain.items():
         setattr(ndarray, name, function)
-    ndarray.__new__ = layout.make  # type: ignore[method-assign, assignment]
-    scalar_setitem = Scalar.__dict__["__setitem__"]
-    ndarray.__setitem__ = assignment.setitem  # type: ignore[method-assign]
-    Scalar.__setitem__ = scalar_setitem  # type: ignore[method-assign]
+    Array.__new__ = layout.make  # type: ignore[method-assign, assignment]
+    Array.__setitem__ = assignment.setitem  # type: ignore[method-assign]
+    Array.__imatmul__ = _in_place_matmul  # type: ignore[attr-defined]
     for name in ("conj", "conjugate"):
         setattr(ndarray, name, _conjugate)
     properties: dict[str, property] = {
         "T": property(lambda self: manipulation.transpose(self)),
         "mT": property(_mT),
         "flags": property(layout.Flags),
+        "flat": property(FlatIterator),
+        "real": property(lambda self: self),
+        "imag": property(composed.imag),
+        "data": property(_data),
+        "ctypes": property(_ctypes),
+    }
+    for name, value in properties.items():
+        setattr(ndarray, name, value)
+    # What is assigned to is an array: scalars never change.
+    assigned: dict[str, property] = {
         "flat": property(FlatIterator, _set_flat),
         "real": property(lambda self: self, _set_real),
         "imag": property(composed.imag, _set_imag),
         "shape": property(layout.shape_of, layout.set_shape),
         "dtype": property(layout.dtype_of, layout.set_dtype),
         "strides": property(layout.strides_of, layout.set_strides),
-        "data": property(_data),
-        "ctypes": property(_ctypes),
     }
-    for name, value in properties.items():
-        setattr(ndarray, name, value)
+    for name, value in assigned.items():
+        setattr(Array, name, value)
 
 
 install()

@@ -4,7 +4,6 @@ Reading an array captures the node that its cell holds now; writing puts another
 never sees a later write, and all views of one cell see every write.
 """
 
-import numbers
 import sys
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -14,7 +13,7 @@ import numpy as np
 
 from blockarray.execution.device import current_device
 from blockarray.execution.evaluate import evaluate_nodes
-from blockarray.execution.memory import buffer_of, host_copy, host_view, shared_buffer, view_node
+from blockarray.execution.memory import buffer_of, host_copy, host_elements, host_view, shared_buffer, view_node
 from blockarray.execution.statistics import run as statistics
 from blockarray.graph.nodes import (
     Cast,
@@ -32,6 +31,7 @@ from blockarray.graph.nodes import (
 )
 from blockarray.graph.recording import linearize
 from blockarray.reinterpretation import change_reinterpreted, reinterpreting_view
+from blockarray.scalars import NumpyScalar, scalar_type
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets import backend
@@ -41,7 +41,11 @@ from codegen.targets.backend import Backend
 # size that compiles fast, and nothing that walks a graph ever meets a deep one.
 DEEPEST = 64
 HEAVIEST = 256
-_HEAVIEST_COUNTED_TWICE = 2048
+_HEAVIEST_COUNTED_TWICE = 1024
+
+# Lines (code and instruction) where that happened. Others may go on to twice the depth, until such a line comes round.
+_bounded_at: set[tuple[int, int]] = set()
+_KEPT_PLACES = 4096
 
 _get_frame = sys._getframe
 _PACKAGE = __name__.rpartition(".")[0]
@@ -59,7 +63,7 @@ class Cell:
 
 
 class ndarray:
-    """A lazy N-dimensional array with NumPy's semantics.
+    """A lazy value with NumPy's semantics: what arrays (`Array`, which users see as ``ndarray``) and scalars (`Scalar`) share.
 
     Made by the creation functions (`array`, `zeros`, `arange` …) and by every function of arrays. An operation on arrays is
     recorded; its value is computed when it is looked at (printed, converted, compared in an ``if`` …), by `evaluate`, or when much has been
@@ -133,11 +137,6 @@ class ndarray:
         """The array whose memory this one is a view of, or None."""
         return self._base
 
-    def __len__(self) -> int:
-        if not self._shape:
-            raise TypeError("len() of unsized object")
-        return self._shape[0]
-
     # --- looking at the value
 
     def __array__(self, dtype: np.dtype | None = None, copy: bool | None = None) -> np.ndarray:
@@ -197,19 +196,6 @@ class ndarray:
     def __complex__(self) -> complex:
         return complex(borrowed_value(self))
 
-    def __index__(self) -> int:
-        return borrowed_value(self).__index__()
-
-    def __contains__(self, element: object) -> bool:
-        return element in borrowed_value(self)
-
-    def __iter__(self) -> Iterator[Any]:
-        if not self._shape:
-            raise TypeError("iteration over a 0-d array")
-        return (self[position] for position in range(self._shape[0]))
-
-    __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
-
     # --- copies
 
     def __copy__(self) -> "ndarray":
@@ -219,78 +205,80 @@ class ndarray:
         return copy_of(self)
 
     def __reduce__(self) -> tuple:
-        return _unpickle, (host_value(self), isinstance(self, Scalar))
+        return from_numpy, (host_value(self),)
 
     def __getitem__(self, key: Any) -> Any:
         raise TypeError("indexing is installed by blockarray.methods")
 
+
+class Array(ndarray):
+    """What users see as ``ndarray``: everything but scalars. It has what scalars have not: a length, elements to walk over and to assign."""
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        if not self._shape:
+            raise TypeError("len() of unsized object")
+        return self._shape[0]
+
+    def __index__(self) -> int:
+        return borrowed_value(self).__index__()
+
+    def __contains__(self, element: object) -> bool:
+        return element in borrowed_value(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d array")
+        return self._elements() if len(self._shape) == 1 else (self[position] for position in range(self._shape[0]))
+
+    def _elements(self) -> Iterator[Any]:
+        """The elements of an array of one axis, each as it is when it is asked for."""
+        cell, row = self._cell, self._row
+        offset, strides = self._view if self._view is not None else (0, (1,))
+        for position in range(self._shape[0]):
+            buffer = cell.node.buffer
+            if buffer is not None and buffer.elements is not None:
+                yield buffer.elements[offset + position * strides[0]]
+            elif buffer is not None and cell.node.device.target.kind == "cpu":
+                yield host_elements(buffer, row)[offset + position * strides[0]]
+            else:
+                yield self[position]
+
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError("indexing is installed by blockarray.methods")
 
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
 
-class Scalar(ndarray):
+
+Array.__name__ = Array.__qualname__ = "ndarray"
+
+
+class Scalar(NumpyScalar, ndarray):
     """What NumPy returns as a scalar: immutable, hashable, read only when its value is looked at."""
 
     __slots__ = ()
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return hash(borrowed_value(self)[()])
+    def known_value(self) -> np.generic | None:
+        """The value if it is on the host already, else None."""
+        node = self._cell.node
+        buffer = node.buffer
+        if buffer is None:
+            return self._row.numpy.type(node.value) if type(node) is Constant else None
+        if node.device.target.kind != "cpu":
+            return None
+        return host_elements(buffer, self._row)[0]
 
-    def __repr__(self) -> str:
-        return repr(borrowed_value(self)[()])
-
-    def __str__(self) -> str:
-        return str(borrowed_value(self)[()])
-
-    def __format__(self, specification: str) -> str:
-        return format(borrowed_value(self)[()], specification)
-
-    def __index__(self) -> int:
-        return borrowed_value(self)[()].__index__()
-
-    def __round__(self, digits: int | None = None) -> Any:
-        return round(borrowed_value(self)[()], digits) if digits is not None else round(borrowed_value(self)[()])
-
-    def __trunc__(self) -> int:
-        return int(self)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        raise TypeError(
-            f"'{self.dtype.type.__module__}.{self.dtype.type.__name__}' object does not support item assignment"
-        )
+    def numpy_value(self) -> Any:
+        """The value as NumPy's scalar; computes it."""
+        node = self._cell.node
+        if node.depth:
+            evaluate_nodes(node)
+        known = self.known_value()
+        return borrowed_value(self)[()] if known is None else known
 
 
-class FloatScalar(Scalar):
-    """A lazy floating-point scalar."""
-
-    __slots__ = ()
-
-    def is_integer(self) -> bool:
-        """Whether the value is a whole number."""
-        return float(self).is_integer()
-
-
-class IntegerScalar(Scalar):
-    """A lazy integer scalar."""
-
-    __slots__ = ()
-
-
-class BooleanScalar(Scalar):
-    """A lazy boolean scalar."""
-
-    __slots__ = ()
-
-
-numbers.Real.register(FloatScalar)
-numbers.Integral.register(IntegerScalar)
-
-_SCALARS: dict[DType, type[Scalar]] = {
-    dtype: {"float": FloatScalar, "signed": IntegerScalar, "unsigned": IntegerScalar, "boolean": BooleanScalar}[
-        dtype.kind
-    ]
-    for dtype in dtypes.ALL
-}
+_SCALARS: dict[DType, type[Scalar]] = {dtype: scalar_type(dtype, Scalar) for dtype in dtypes.ALL}
 _new = object.__new__
 
 
@@ -302,7 +290,7 @@ def wrap(node: Node) -> ndarray:
     shape = node.shape
     if node.depth > DEEPEST or node.weight > HEAVIEST:
         _bound(node)
-    array = _new(ndarray if shape else _SCALARS[node.dtype])
+    array = _new(Array if shape else _SCALARS[node.dtype])
     array._cell = Cell(node)
     array._shape = shape
     array._row = node.dtype
@@ -325,7 +313,7 @@ def make_view(
 ) -> ndarray:
     """An array on `cell` (a view of `base`, if given): element ``offset + sum(index * strides)`` of the node's row-major memory, all
     of it in order if `view` is None."""
-    array = _new(ndarray)
+    array = _new(Array)
     array._cell = cell
     array._shape = shape
     array._row = dtype
@@ -445,14 +433,24 @@ def note_write(cell: Cell) -> None:
 
 
 def _bound(node: Node) -> None:
-    """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again)."""
-    if node.depth <= DEEPEST and node.weight <= _HEAVIEST_COUNTED_TWICE:
-        return
+    """Evaluate `node` if it really has too much below it (`weight` counts shared nodes again).
+
+    In a loop the same line is waited for, so that what has piled up is the same each time and its plan is found again.
+    """
+    pending = 0
     if node.depth <= DEEPEST:
-        pending = len(linearize((node,)).nodes)
-        if pending <= HEAVIEST:
-            node.weight = pending
+        if node.weight <= _HEAVIEST_COUNTED_TWICE:
             return
+        pending = node.weight = len(linearize((node,)).nodes)
+        if pending <= HEAVIEST:
+            return
+    place = (id(node.code), node.instruction)
+    if place not in _bounded_at:
+        if node.depth <= 2 * DEEPEST and pending <= 2 * HEAVIEST:
+            return
+        if len(_bounded_at) >= _KEPT_PLACES:
+            _bounded_at.clear()
+        _bounded_at.add(place)
     evaluate_nodes(node)
 
 
@@ -641,7 +639,10 @@ def evaluate(*arrays: ndarray) -> None:
     >>> x
     array([0, 2, 4, 6])
     """
-    evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
+    if len(arrays) == 1 and isinstance(arrays[0], ndarray):
+        evaluate_nodes(arrays[0]._cell.node)
+    else:
+        evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
 
 
 def synchronize() -> None:
@@ -656,8 +657,3 @@ def to_device(array: ndarray, name: str) -> ndarray:
     if node.device is place:
         return array
     return wrap_array(transferred(node, place))
-
-
-def _unpickle(value: np.ndarray, scalar: bool) -> ndarray:
-    array = from_numpy(value)
-    return wrap(array._cell.node) if scalar else array

@@ -34,7 +34,7 @@ def normalized_axes(axis: Any, rank: int) -> tuple[int, ...]:
     for one in listed:
         number = operator.index(one)
         if not -rank <= number < rank:
-            raise AxisError(number, rank)
+            raise AxisError(number, rank, None)
         found.append(number % rank)
     if len(set(found)) != len(found):
         raise ValueError("duplicate value in 'axis'")
@@ -57,6 +57,8 @@ def drop_axes(node: Node, axes: Sequence[int]) -> Node:
     """`node` without the axes of extent 1 in `axes`."""
     if not axes:
         return node
+    if len(axes) == len(node.shape):
+        return View(node, 0, (), ())
     kept = [axis for axis in range(len(node.shape)) if axis not in axes]
     strides = row_major_strides(node.shape)
     return View(node, 0, tuple(node.shape[a] for a in kept), tuple(strides[a] for a in kept))
@@ -98,8 +100,13 @@ def reduce(
     """``ufunc.reduce`` with NumPy's meaning of every argument."""
     if ufunc.numpy.nin != 2 or ufunc.numpy.nout != 1:
         raise ValueError("reduce only supported for binary functions")
-    source = _array_or_none(array)
     name = ufunc.__name__
+    if out is None and dtype is None and where is True and initial is NO_VALUE and isinstance(array, ndarray):
+        plain = _fold_dtype(ufunc.numpy, array._row, None)
+        if plain is not None and name in COMBINERS and 0 not in array._shape:
+            axes = axes_of_fold(axis, len(array._shape))
+            return finish(cast(fold(name, cast(read(array), plain[0]), axes), plain[1]), axes, keepdims, None)
+    source = _array_or_none(array)
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is None and isinstance(out, ndarray) and name in ("add", "multiply"):
         wanted = out.dtype
@@ -164,8 +171,7 @@ def _array_or_none(array: Any) -> ndarray | None:
 
 def axes_of_fold(axis: Any, rank: int) -> tuple[int, ...]:
     """As `normalized_axes`; an array without axes may be folded over axis 0 or -1, as in NumPy."""
-    if rank == 0 and axis is not None and not isinstance(axis, tuple):
-        normalized_axes(axis, 1)
+    if rank == 0 and axis is not None and not isinstance(axis, tuple) and operator.index(axis) in (0, -1):
         return ()
     return normalized_axes(axis, rank)
 
@@ -223,7 +229,7 @@ def accumulate(ufunc: UFunc, array: Any, axis: int = 0, dtype: Any = None, out: 
         kinds = _fold_dtype(ufunc.numpy, source._row, wanted)
     if source is None or kinds is None or name not in COMBINERS or isinstance(out, np.ndarray):
         return call_numpy(ufunc.numpy.accumulate, (array,), arguments, name=f"{name}.accumulate")
-    (along,) = normalized_axes(axis, source.ndim)
+    (along,) = normalized_axes(operator.index(axis), source.ndim)
     working, result = kinds
     node = cast(read(source), working)
     if node.size:

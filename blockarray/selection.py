@@ -12,6 +12,7 @@ from blockarray.graph.nodes import Constant, Node, Shape, View, row_major_stride
 from blockarray.indexing import subview
 from blockarray.manipulation import as_array, astype, axis_number, ravel, reshape
 from blockarray.ndarray import (
+    Array,
     Scalar,
     cast,
     element_offset,
@@ -339,7 +340,7 @@ def take_along_axis(arr: Any, indices: Any, axis: Any = -1) -> Any:
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: Any) -> None:
     """Replace elements at indices that differ from place to place along an axis."""
     index = as_array(indices)
-    if not isinstance(arr, ndarray) or not isinstance(index, ndarray) or axis is None:
+    if not isinstance(arr, Array) or not isinstance(index, ndarray) or axis is None:
         changed = (0,) if isinstance(arr, ndarray) else ()
         call_numpy(np.put_along_axis, (arr, indices, values, axis), {}, changes=changed, by_design=True)
         return

@@ -10,10 +10,11 @@ import numpy as np
 
 from blockarray.execution.device import current_device
 from blockarray.fallback import call_numpy
-from blockarray.graph.nodes import Constant, Map, Node, Shape, token
+from blockarray.graph.nodes import CONSTANT_TOKENS, Constant, Map, Node, Shape, token
 from blockarray.ndarray import (
     DEEPEST,
     HEAVIEST,
+    Array,
     Cell,
     Scalar,
     cast,
@@ -36,8 +37,21 @@ from codegen.targets.backend import Backend
 _get_frame = sys._getframe
 _new = object.__new__
 _HERE = __file__.rpartition("/")[0]
+
+
+class _Ours(dict[str, bool]):
+    """Whether a file is one of the library's, remembered."""
+
+    def __missing__(self, filename: str) -> bool:
+        self[filename] = answer = filename.startswith(_HERE)
+        return answer
+
+
+_is_ours = _Ours()
 _PYTHON_NUMBERS = frozenset((int, float, bool))
+_REPEATED = frozenset((str, bytes, bytearray, list, tuple))
 _UNRESOLVED = object()
+_NUMPY_SCALARS: dict[type, DType] = {dtype.numpy.type: dtype for dtype in dtypes.ALL}
 
 _COMPARISONS = {"less": (True, False), "less_equal": (True, False), "greater": (False, True), "greater_equal": (False, True),
                 "equal": (False, False), "not_equal": (True, True)}  # fmt: skip
@@ -61,6 +75,8 @@ class UFunc:
         self.__qualname__ = ufunc.__name__
         self.__doc__ = ufunc.__doc__
         self._known: dict[tuple[OperandKind, ...], Resolution | None] = {}
+        # Of a binary ufunc with one output: the dtypes of both inputs, and the row, dtype and token of the output.
+        self._loops: dict[tuple[OperandKind, OperandKind], tuple[DType, DType, str, DType, int]] = {}
         self._needs_checked_exponent = ufunc is np.power
         self._arity = ufunc.nin
         self._results = ufunc.nout
@@ -364,13 +380,27 @@ def number_node(value: bool | int | float, dtype: DType, device: Backend) -> Con
     """A Python number as a constant of `dtype`; OverflowError in NumPy's words if it does not fit."""
     kind = dtype.kind
     if kind == "float":
-        return Constant(float(value), dtype, device)
-    if kind == "boolean":
-        return Constant(bool(value), dtype, device)
-    low = -(1 << (dtype.bits - 1)) if kind == "signed" else 0
-    if not low <= value < low + (1 << dtype.bits):
-        raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
-    return Constant(int(value), dtype, device)
+        value = float(value)
+    elif kind == "boolean":
+        value = bool(value)
+    else:
+        low = -(1 << (dtype.bits - 1)) if kind == "signed" else 0
+        if not low <= value < low + (1 << dtype.bits):
+            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+        value = int(value)
+    # `Constant`, written out.
+    node = _new(Constant)
+    node.inputs = ()
+    node.shape = ()
+    node.dtype = dtype
+    node.token = CONSTANT_TOKENS[dtype]
+    node.device = device
+    node.buffer = None
+    node.recomputed = 0
+    node.code = None
+    node.depth = node.weight = 0
+    node.value = value
+    return node
 
 
 def _mask(where: Any, device: Backend) -> Node:
@@ -392,7 +422,7 @@ def _order_axes(arrays: list[ndarray], shape: Shape, order: str) -> tuple[int, .
 
 def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarray:
     code = frame.f_code
-    if code.co_filename.startswith(_HERE):
+    if _is_ours[code.co_filename]:
         frame = find_user_frame()
         code = frame.f_code
     node.code = code
@@ -402,7 +432,7 @@ def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarr
     # `wrap`, written out: recording spends its time here.
     cell = _new(Cell)
     cell.node = node
-    array = _new(ndarray)
+    array = _new(Array)
     array._cell = cell
     array._shape = node.shape
     array._row = node.dtype
@@ -414,7 +444,8 @@ def _finish(node: Node, axes: tuple[int, ...] | None, frame: FrameType) -> ndarr
 def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
     """A ufunc of two operands of which one at least is an array of ours; NotImplemented for kinds that the general path takes.
 
-    This is the path that recording spends its time on: one dictionary look-up for the dtypes, one comparison for the shapes.
+    This is the path that recording spends its time on: one dictionary look-up for the dtypes, one comparison for the shapes, and
+    no call that can be done without.
     """
     kind_a: OperandKind
     kind_b: OperandKind
@@ -425,23 +456,37 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
         elif type(b) in _PYTHON_NUMBERS:
             kind_b = type(b)
         else:
-            return NotImplemented
-    elif type(a) in _PYTHON_NUMBERS and isinstance(b, ndarray):
-        kind_a = type(a)
+            row = _NUMPY_SCALARS.get(type(b))
+            if row is None:
+                return NotImplemented
+            b = wrap(Constant(b.item(), row, a._cell.node.device))
+            kind_b = row
+    elif isinstance(b, ndarray):
         kind_b = b._row
+        if type(a) in _PYTHON_NUMBERS:
+            kind_a = type(a)
+        else:
+            row = _NUMPY_SCALARS.get(type(a))
+            if row is None:
+                return NotImplemented
+            a = wrap(Constant(a.item(), row, b._cell.node.device))
+            kind_a = row
     else:
         return NotImplemented
-    found = ufunc._known.get((kind_a, kind_b))
-    if found is None:
+    known = ufunc._loops.get((kind_a, kind_b))
+    if known is None:
         found = ufunc.resolution((kind_a, kind_b))
         if found is None:
             return _compare_signs(ufunc, a, b, frame)
-    wanted_a, wanted_b = found[0]
+        first, second = found.inputs
+        known = ufunc._loops[kind_a, kind_b] = (first, second, found.rows[0], found.outputs[0], found.tokens[0])
+    wanted_a, wanted_b, row, dtype, number = known
+    left: Node
+    right: Node
     contiguous = True
-    if isinstance(kind_a, DType):
-        cell = a._cell
+    if type(kind_a) is DType:
         if a._view is None:
-            left = cell.node
+            left = a._cell.node
         else:
             left = read(a)
             contiguous = False
@@ -454,7 +499,7 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
             left = number_node(a, wanted_a, device)
         except OverflowError:
             return _compare_with_outside(ufunc, b, a, swapped=True)
-    if isinstance(kind_b, DType):
+    if type(kind_b) is DType:
         if b._view is None:
             right = b._cell.node
         else:
@@ -481,11 +526,46 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
             shape = other
         else:
             shape = broadcast((shape, other))
-    node = Map(found[1][0], (left, right), shape, found[2][0], found[3][0], device)
-    axes = None
-    if not contiguous and len(shape) > 1:
-        axes = _order_axes([one for one in (a, b) if isinstance(one, ndarray)], shape, "K")
-    return _finish(node, axes, frame)
+    # `Map` and `_finish`, written out.
+    depth = left.depth
+    if right.depth > depth:
+        depth = right.depth
+    weight = left.weight + right.weight + 1
+    code = frame.f_code
+    if (
+        depth >= DEEPEST
+        or weight > HEAVIEST
+        or not shape
+        or (not contiguous and len(shape) > 1)
+        or _is_ours[code.co_filename]
+    ):
+        node = Map(row, (left, right), shape, dtype, number, device)
+        axes = None
+        if not contiguous and len(shape) > 1:
+            axes = _order_axes([one for one in (a, b) if isinstance(one, ndarray)], shape, "K")
+        return _finish(node, axes, frame)
+    node = _new(Map)
+    node.inputs = (left, right)
+    node.shape = shape
+    node.dtype = dtype
+    node.token = number
+    node.device = device
+    node.buffer = None
+    node.recomputed = 0
+    node.function = row
+    node.depth = depth + 1
+    node.weight = weight
+    node.code = code
+    node.instruction = frame.f_lasti
+    cell = _new(Cell)
+    cell.node = node
+    array = _new(Array)
+    array._cell = cell
+    array._shape = shape
+    array._row = dtype
+    array._view = array._base = None
+    array._writeable = True
+    return array
 
 
 # Comparison of int64 with uint64, exactly: the row on (signed, unsigned), and whether its answer is turned round.
@@ -591,9 +671,10 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
     if reflected:
 
         def method(self: ndarray, other: Any) -> Any:
-            result = binary(ufunc, other, self, _get_frame(1))
-            if result is not NotImplemented:
-                return result
+            if ufunc._results == 1:
+                result = binary(ufunc, other, self, _get_frame(1))
+                if result is not NotImplemented:
+                    return result
             return (
                 NotImplemented
                 if _answers_itself(other)
@@ -602,9 +683,10 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
     else:
 
         def method(self: ndarray, other: Any) -> Any:
-            result = binary(ufunc, self, other, _get_frame(1))
-            if result is not NotImplemented:
-                return result
+            if ufunc._results == 1:
+                result = binary(ufunc, self, other, _get_frame(1))
+                if result is not NotImplemented:
+                    return result
             return (
                 NotImplemented
                 if _answers_itself(other)
@@ -616,8 +698,6 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
 
 def _in_place(ufunc: UFunc) -> Callable[[Any, Any], Any]:
     def method(self: ndarray, other: Any) -> Any:
-        if isinstance(self, Scalar):
-            return NotImplemented
         if self._view is None and self._writeable and ufunc is not UFUNCS["power"]:
             # The whole array takes a value of its own dtype and shape: the cell just gets another node.
             found = ufunc._known.get((self._row, other._row if isinstance(other, ndarray) else type(other)))
@@ -638,6 +718,14 @@ def _unary_operator(ufunc: UFunc) -> Callable[[Any], Any]:
         return ufunc._unary(self, _get_frame(1))
 
     return method
+
+
+def _divmod(self: ndarray, other: Any) -> Any:
+    return NotImplemented if _answers_itself(other) else UFUNCS["divmod"](self, other)
+
+
+def _reflected_divmod(self: ndarray, other: Any) -> Any:
+    return NotImplemented if _answers_itself(other) else UFUNCS["divmod"](other, self)
 
 
 def _power(self: ndarray, other: Any, modulo: Any = None) -> Any:
@@ -684,6 +772,29 @@ def _comparison(ufunc: UFunc, name: str) -> Callable[[Any, Any], Any]:
     return method
 
 
+def _scalar_operator(function: Callable[..., Any], recorded: Callable[..., Any], reflected: bool) -> Callable[..., Any]:
+    """An operator of lazy scalars: NumPy's on numbers that are known already, which costs less than recording."""
+
+    def method(self: Scalar, *others: Any) -> Any:
+        if function is operator.mul and type(others[0]) in _REPEATED:
+            return others[0] * self.numpy_value()
+        value = self.known_value()
+        if value is None:
+            return recorded(self, *others)
+        if not others:
+            return function(value)
+        other = others[0]
+        if isinstance(other, Scalar):
+            other = other.known_value()
+        elif type(other) not in _PYTHON_NUMBERS and type(other) not in _NUMPY_SCALARS:
+            other = None
+        if other is None or len(others) > 1:
+            return recorded(self, *others)
+        return function(other, value) if reflected else function(value, other)
+
+    return method
+
+
 def install_operators() -> None:
     """Give `ndarray` Python's operators."""
     arithmetic = {
@@ -694,12 +805,20 @@ def install_operators() -> None:
     for short, name in arithmetic.items():
         ufunc = UFUNCS[name]
         setattr(ndarray, f"__r{short}__", _operator(ufunc, reflected=True))
-        setattr(ndarray, f"__i{short}__", _in_place(ufunc))
+        setattr(Array, f"__i{short}__", _in_place(ufunc))
         setattr(ndarray, f"__{short}__", _power if short == "pow" else _operator(ufunc, reflected=False))
-    for name in ("__divmod__", "__rdivmod__"):
-        setattr(ndarray, name, _of_two_results(UFUNCS["divmod"], reflected=name == "__rdivmod__"))
+        if (
+            short != "pow"
+        ):  # whose results may differ from NumPy's in the last digit: they must not depend on what is known
+            function = getattr(operator, f"__{short}__")
+            for method, reflected in ((f"__{short}__", False), (f"__r{short}__", True)):
+                setattr(Scalar, method, _scalar_operator(function, getattr(ndarray, method), reflected))
+    setattr(ndarray, "__divmod__", _divmod)  # noqa: B010  # mypy takes the plain form for an operator
+    setattr(ndarray, "__rdivmod__", _reflected_divmod)  # noqa: B010
     for short, name in {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}.items():
-        setattr(ndarray, f"__{short}__", _unary_operator(UFUNCS[name]))
+        method = f"__{short}__"
+        setattr(ndarray, method, _unary_operator(UFUNCS[name]))
+        setattr(Scalar, method, _scalar_operator(getattr(operator, method), getattr(ndarray, method), False))
     comparisons = {
         "lt": "less",
         "le": "less_equal",
@@ -709,8 +828,9 @@ def install_operators() -> None:
         "ne": "not_equal",
     }
     for short, name in comparisons.items():
-        setattr(ndarray, f"__{short}__", _comparison(UFUNCS[name], name))
-    # A class that defines __eq__ later keeps the __hash__ it had; scalars hash by value.
+        method = f"__{short}__"
+        setattr(ndarray, method, _comparison(UFUNCS[name], name))
+        setattr(Scalar, method, _scalar_operator(getattr(operator, method), getattr(ndarray, method), False))
 
 
 install_operators()

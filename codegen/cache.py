@@ -17,7 +17,7 @@ _CHECKSUM_BYTES = 32
 _SUFFIX = ".kernel"
 _STORES_BETWEEN_SWEEPS = 64
 _SECONDS_BETWEEN_TOUCHES = 86_400
-_SOURCES = ("dtypes.py", "ir", "llvm", "scalar", "targets")
+_SOURCES = ("analysis", "dtypes.py", "ir", "llvm", "passes", "scalar", "targets")
 
 
 @cache

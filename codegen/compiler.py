@@ -89,7 +89,7 @@ class Executable:
     Attributes
     ----------
     kernel : Kernel
-        As it was compiled, after all passes.
+        As it was compiled, after all passes (which run when this is first looked at, if the binary was cached).
     backend : Backend
         The device.
     artifacts : Artifacts
@@ -99,13 +99,18 @@ class Executable:
     """
 
     def __init__(
-        self, kernel: Kernel, backend: Backend, launcher: Launcher, artifacts: Artifacts, from_cache: bool
+        self, stages: "_Stages", backend: Backend, launcher: Launcher, artifacts: Artifacts, from_cache: bool
     ) -> None:
-        self.kernel = kernel
+        self._stages = stages
         self.backend = backend
         self.artifacts = artifacts
         self.from_cache = from_cache
         self._launcher = launcher
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel in distributed form."""
+        return self._stages.distributed()
 
     def bind(self, slots_address: int) -> BoundLaunch:
         """Prepare launches whose arguments are read from the slots at `slots_address`."""
@@ -116,7 +121,7 @@ class Executable:
         self._launcher.launch(slots_address, programs, parallel)
 
     def __repr__(self) -> str:
-        return f"<Executable {self.kernel.name}>"
+        return f"<Executable {self._stages.name}>"
 
 
 class _Memory:
@@ -193,9 +198,9 @@ def compile_kernel(kernel: Kernel, backend: Backend) -> Executable:
     TargetError
         The device cannot load it.
     """
-    verify(kernel)
-    distributed = pipeline.run(kernel, backend.target)
-    text = print_kernel(distributed)
+    # The block form decides everything, passes included, so it is what the key is made of: a kernel that is known goes through
+    # nothing else, and was verified when it was not.
+    text = print_kernel(kernel)
     key = key_of(text, backend.target.fingerprint, sources_digest(), llvmlite.__version__)
     memory_key = f"{backend.device} {id(backend)} {key}"
     found = _memory.find(memory_key)
@@ -208,33 +213,69 @@ def compile_kernel(kernel: Kernel, backend: Backend) -> Executable:
             if found is not None:
                 statistics.count("from_memory")
                 return found
-            executable = _load_or_build(kernel, distributed, text, backend, key)
+            executable = _load_or_build(_Stages(kernel, text, backend.target), backend, key)
             _memory.keep(memory_key, executable)
             return executable
     finally:
         _memory.done(memory_key)
 
 
-def _load_or_build(kernel: Kernel, distributed: Kernel, text: str, backend: Backend, key: str) -> Executable:
+class _Stages:
+    """The forms that a kernel takes, each made once, when it is asked for."""
+
+    def __init__(self, kernel: Kernel, text: str, target: Target) -> None:
+        self.name = kernel.name
+        self.block_text = text
+        self._kernel = kernel
+        self._target = target
+        self._lock = threading.Lock()
+        self._distributed: Kernel | None = None
+
+    def distributed(self) -> Kernel:
+        """The kernel after all passes."""
+        with self._lock:
+            if self._distributed is None:
+                verify(self._kernel)
+                self._distributed = pipeline.run(self._kernel, self._target)
+            return self._distributed
+
+    def artifacts(self) -> Artifacts:
+        """The texts of all stages."""
+        name, target = self.name, self._target
+        llvm_text = lru_cache(lambda: emit(self.distributed(), target, EMISSIONS[target.kind]))
+        return Artifacts(
+            {
+                "block": lambda: self.block_text,
+                "distributed": lambda: print_kernel(self.distributed()),
+                "llvm": llvm_text,
+                "optimized": lambda: _optimized(llvm_text(), name, target).text(),
+                "ptx" if target.kind == "nvptx" else "assembly": lambda: _optimized(
+                    llvm_text(), name, target
+                ).assembly(),
+            }
+        )
+
+
+def _load_or_build(stages: _Stages, backend: Backend, key: str) -> Executable:
     current = settings.current()
-    artifacts = _artifacts(kernel, distributed, text, backend.target)
+    artifacts = stages.artifacts()
     if current.dump:
-        _dump(current, distributed.name, artifacts)
+        _dump(current, stages.name, artifacts)
     disk = _disk_cache(current.cache_directory, current.cache_bytes) if current.cache else None
-    launcher = _load_cached(disk, key, distributed, backend) if disk else None
+    launcher = _load_cached(disk, key, stages, backend) if disk else None
     if launcher is not None:
         statistics.count("from_disk")
-        return Executable(distributed, backend, launcher, artifacts, from_cache=True)
-    name = distributed.name
+        return Executable(stages, backend, launcher, artifacts, from_cache=True)
+    name = stages.name
     binary = backend.link(_build(artifacts["llvm"], name, backend.target), name)
     statistics.count("compiled")
-    launcher = backend.load(binary, name, distributed)
+    launcher = backend.load(binary, name, stages.distributed)
     if disk:
         disk.store(key, binary)
-    return Executable(distributed, backend, launcher, artifacts, from_cache=False)
+    return Executable(stages, backend, launcher, artifacts, from_cache=False)
 
 
-def _load_cached(disk: DiskCache, key: str, kernel: Kernel, backend: Backend) -> Launcher | None:
+def _load_cached(disk: DiskCache, key: str, stages: _Stages, backend: Backend) -> Launcher | None:
     """The launcher of a binary from the disk; None if there is none, or the device does not take it any more.
 
     A driver that was replaced by an older one refuses code that the newer one linked.
@@ -243,7 +284,7 @@ def _load_cached(disk: DiskCache, key: str, kernel: Kernel, backend: Backend) ->
     if binary is None:
         return None
     try:
-        return backend.load(binary, kernel.name, kernel)
+        return backend.load(binary, stages.name, stages.distributed)
     except CodegenError:
         return None
 
@@ -265,20 +306,6 @@ def _optimized(text: str, name: str, target: Target) -> Module:
         module.verify()
     module.optimize()
     return module
-
-
-def _artifacts(kernel: Kernel, distributed: Kernel, text: str, target: Target) -> Artifacts:
-    name = distributed.name
-    llvm_text = lru_cache(lambda: emit(distributed, target, EMISSIONS[target.kind]))
-    return Artifacts(
-        {
-            "block": lambda: print_kernel(kernel),
-            "distributed": lambda: text,
-            "llvm": llvm_text,
-            "optimized": lambda: _optimized(llvm_text(), name, target).text(),
-            "ptx" if target.kind == "nvptx" else "assembly": lambda: _optimized(llvm_text(), name, target).assembly(),
-        }
-    )
 
 
 def _dump(current: Settings, name: str, artifacts: Artifacts) -> None:

@@ -25,7 +25,10 @@ class Target:
     lanes : int
         Lanes that run in step: 1 on the host, a warp's lanes on a GPU.
     max_lanes_per_program : int
-        Lanes of the largest program.
+        Lanes of the largest program that has all of its memory in one place: of a thread block on a GPU.
+    clustered_lanes : int
+        Lanes of the largest program that is a cluster of thread blocks, which tell each other what they fold; 0 if there
+        are none.
     shared_bytes : int
         Memory that the lanes of a program can share, in bytes; on the host what a program may put on its stack.
     functions : frozenset of str
@@ -49,6 +52,7 @@ class Target:
     functions: frozenset[str]
     libraries: frozenset[str] = frozenset()
     cores: int = 1
+    clustered_lanes: int = 0
     cache_bytes: int = 1 << 20
 
     @property

@@ -6,6 +6,7 @@ import weakref
 
 from blockarray.execution.memory import Buffer, buffer_token, through_windows, window_of, window_range
 from blockarray.execution.plan_cache import CompiledPlan, Launch, find_plan
+from blockarray.execution.replay import FOUND_AGAIN, find_replays, keep_replay
 from blockarray.execution.statistics import run as statistics
 from blockarray.graph.nodes import Contract, Gather, Node, Reduce, Scan, Scatter, Source, Update, View, Window
 from blockarray.graph.recording import Recording, linearize
@@ -29,8 +30,14 @@ def evaluate_nodes(*nodes: Node) -> None:
     """
     with lock:
         if len(nodes) == 1:
-            if not nodes[0].depth:
+            (node,) = nodes
+            if not node.depth:
                 return
+            replays = find_replays(node)
+            if replays is not None and statistics.log is None:
+                for replay in replays:
+                    if replay(node):
+                        return
             roots = nodes
         else:
             roots = tuple(dict.fromkeys(node for node in nodes if node.depth))
@@ -55,12 +62,13 @@ def evaluate_nodes(*nodes: Node) -> None:
             recording = linearize(roots)
         if recording.views and through_windows(recording.views):
             recording = linearize(roots)
-        if recording.computed_before:
-            recording = _with_kept_values(recording)
+        recording = _with_kept_values(recording)
         for node in recording.nodes:
             if node.depth:
                 node.recomputed += 1
         plan = find_plan(recording, roots[0].device)
+        if plan.found == FOUND_AGAIN:
+            keep_replay(recording, plan)
         _run(plan, recording.roots, recording.leaves)
 
 
@@ -143,6 +151,18 @@ def _references(nodes: list[Node], position: int) -> int:
     return sys.getrefcount(node)
 
 
+def _count_references(node: Node) -> int:
+    return sys.getrefcount(node)
+
+
+def _passed() -> int:
+    (found,) = {_count_references(one) for one, _ in {object(): 0}.items()}  # type: ignore[arg-type]
+    return found
+
+
+# What `_count_references` counts of a key that nothing but its dictionary holds.
+_PASSED = _passed() + 1  # the list of nodes of the recording
+
 # What `_references` counts of an object that only the list holds.
 _IN_A_LIST = _references([object()], 0)  # type: ignore[list-item]
 
@@ -181,22 +201,46 @@ def _is_read_elsewhere(recording: Recording, old: Buffer) -> bool:
 
 
 def _with_kept_values(recording: Recording) -> Recording:
-    """Add nodes that an earlier evaluation computed without keeping the value: they are stored this time.
+    """Add nodes that can be read again after this evaluation: they are stored, and whatever only they need is let go.
 
-    Those that new work reads, and small ones, which are stored faster than a kernel is launched that computes them once more. What
-    else those are made of stays inside of the kernel.
+    Small ones at once: they are stored faster than a kernel is launched that computes them once more. Large ones when they were
+    computed before, so that an array that only one expression reads is never written. What cannot be stored (a view, an array
+    that is not worth it yet) is made of nodes that can be read again as well.
     """
     roots = recording.roots
-    read_by_new_work: set[Node] = set()
+    readable = _readable_later(recording)
+    if not readable:
+        return recording
     kept: list[Node] = []
     for node in reversed(recording.nodes):
-        known = node.recomputed >= _RECOMPUTATIONS
-        if not known or (node in read_by_new_work and not node.worth_keeping):
-            read_by_new_work.update(node.inputs)
-        elif node.depth and node.worth_keeping and (node in read_by_new_work or node.nbytes <= _SMALL_BYTES):
+        if node not in readable or not node.depth:
+            continue
+        if node.worth_keeping and (node.recomputed >= _RECOMPUTATIONS or node.nbytes <= _SMALL_BYTES):
             kept.append(node)
+        else:
+            readable.update(node.inputs)
     kept = [node for node in reversed(kept) if node not in roots]
     return linearize((*kept, *roots)) if kept else recording
+
+
+def _readable_later(recording: Recording) -> set[Node]:
+    """Pending nodes, the roots aside, that something outside of a recording holds: an array, or a node recorded on top."""
+    held = _held_inside(recording)
+    # The keys of `held` are references too.
+    found = {node for node, count in held.items() if _count_references(node) > _PASSED + count}
+    return found.difference(recording.roots)
+
+
+def _held_inside(recording: Recording) -> dict[Node, int]:
+    """How often nodes of a recording hold each pending one of it. A function of its own: its variables hold nodes as well."""
+    held: dict[Node, int] = {}
+    for node in recording.nodes:
+        for one in node.inputs:
+            if one.depth:
+                held[one] = held.get(one, 0) + 1
+    for view in recording.views:
+        held[view] = held.get(view, 0) + 1
+    return held
 
 
 def _run(

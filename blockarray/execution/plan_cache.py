@@ -2,7 +2,7 @@
 
 import ctypes
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass
@@ -81,9 +81,10 @@ class InheritedValue:
 
 
 class CompiledPlan:
-    """Everything that an evaluation needs, apart from the leaves."""
+    """Everything that an evaluation needs, apart from the leaves; `found` counts how often it was found again."""
 
     __slots__ = (
+        "found",
         "plan",
         "leaf_numbers",
         "fresh",
@@ -101,6 +102,7 @@ class CompiledPlan:
     def __init__(self, recording: Recording, device: Backend) -> None:
         plan: GraphPlan = split(make_plan(recording, device.target), device.target)
         self.plan = plan
+        self.found = 0
         self.value_count = len(plan.values)
         self.leaf_numbers: list[tuple[int, int]] = []
         self.fresh: list[FreshValue] = []
@@ -167,7 +169,13 @@ def _prepared(step: Step, device: Backend, constants: Mapping[int, tuple[DType, 
     return [bind_product(step, device)]
 
 
+Replay = Callable[[Node], bool]
+"""Computes a node and says True, or finds that it is something else, changes nothing and says False."""
+
 _plans: OrderedDict[tuple[str, tuple[int, ...]], CompiledPlan] = OrderedDict()
+
+replays: OrderedDict[tuple[int, int, int], list[Replay]] = OrderedDict()
+"""Replays of plans (see `replay`) by what is compared first: token, depth and weight of the node asked for."""
 
 
 def find_plan(recording: Recording, device: Backend) -> CompiledPlan:
@@ -176,6 +184,7 @@ def find_plan(recording: Recording, device: Backend) -> CompiledPlan:
     plan = _plans.get(key)
     if plan is not None:
         statistics.replays += 1
+        plan.found += 1
         return plan
     plan = CompiledPlan(recording, device)
     statistics.plans += 1
@@ -188,3 +197,4 @@ def find_plan(recording: Recording, device: Backend) -> CompiledPlan:
 def forget_plans() -> None:
     """Drop all plans, so that the next evaluation partitions and lowers again."""
     _plans.clear()
+    replays.clear()

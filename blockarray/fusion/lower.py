@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import gcd
 
-from blockarray.fusion.lower_analysis import Analysis, analyze, arranged, dtype_of, is_full
+from blockarray.fusion.lower_analysis import Analysis, analyze, arranged, dtype_of, is_full, takes_elements
 from blockarray.fusion.lower_columns import lower_columns
 from blockarray.fusion.lower_grid import find_part, grid_of, program_count
 from blockarray.fusion.lower_parameters import (
@@ -21,7 +21,7 @@ from blockarray.fusion.plan import Fold, KernelPlan, Position, Read, RunningFold
 from codegen import dtypes
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import Kernel
-from codegen.schedules.choose import PARALLEL_WORK, choose, work_of
+from codegen.schedules.choose import PARALLEL_WORK, choose, streams, work_of
 from codegen.schedules.schedule import Access, Problem, Schedule
 from codegen.target import Target
 
@@ -69,7 +69,7 @@ def lower(plan: KernelPlan, target: Target) -> tuple[LoweredKernel, ...]:
     problem = problem_of(plan, analysis)
     schedule = choose(problem, target)
     builder = Builder()
-    parameters = Parameters(plan)
+    parameters = Parameters(plan, streams(problem, target))
     lowering = Lowering(builder, plan, analysis, schedule, target, parameters, builder.index(0))
     part = find_part(lowering)
     {"whole": lower_whole, "streaming": lower_rows, "columns": lower_columns}[schedule.strategy](lowering, part)
@@ -102,6 +102,7 @@ def problem_of(plan: KernelPlan, analysis: Analysis) -> Problem:
         running=any(isinstance(statement, RunningFold) for statement in plan.statements),
         sums=any(fold.combiner in ("add", "multiply") and fold.dtype.kind == "float" for fold in folds),
         kept_bytes=sum(dtype_of(plan.statements[statement]).itemsize for statement in kept),
+        gathers=any(takes_elements(plan, group) for row in passes for group in row.groups),
     )
 
 

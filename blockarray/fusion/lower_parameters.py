@@ -43,7 +43,8 @@ Argument = SlotNumber | SlotPointer | SlotConstant
 class Parameters:
     """Declares parameters in call order, with an argument for each slot."""
 
-    def __init__(self, plan: KernelPlan) -> None:
+    def __init__(self, plan: KernelPlan, streams: bool) -> None:
+        self._streams = streams
         self._plan = plan
         self._parameters: list[Parameter] = []
         self._arguments: list[Argument] = []
@@ -123,13 +124,14 @@ class Parameters:
 
     def _read(self, name: str, read: Read, by_pieces: bool = False) -> Value:
         restrict = read.source not in self._plan.aliased
-        return self._buffer(name, read.source, read.dtype, read.offset, read.strides, by_pieces, False, restrict)
+        return self._buffer(name, read.source, read.dtype, read.offset, read.strides, by_pieces, False, restrict, False)
 
     def _write(self, name: str, write: Write) -> Value:
         dtype = self._dtype_of(write)
         by_pieces = not is_full(self._plan, self._plan.varies(), write)
         restrict = not self._plan.aliased
-        return self._buffer(name, write.target, dtype, write.offset, write.strides, by_pieces, True, restrict)
+        streamed = self._streams and restrict and not self.pieces and write.strides[-1] == 1
+        return self._buffer(name, write.target, dtype, write.offset, write.strides, by_pieces, True, restrict, streamed)
 
     def _dtype_of(self, write: Write) -> DType:
         return dtype_of(self._plan.statements[write.value])
@@ -144,6 +146,7 @@ class Parameters:
         by_pieces: bool,
         written: bool,
         restrict: bool,
+        streamed: bool,
     ) -> Value:
         extents: list[str | int] = []
         known: list[int | None] = []
@@ -153,7 +156,7 @@ class Parameters:
             is_known = stride in (0, 1) or (stride == -1 and axis == len(strides) - 1)
             known.append(stride if is_known else None)
         type_ = BufferType(dtype, tuple(extents), tuple(known), alignment_of(dtype, offset, strides))
-        parameter = BufferParameter(name, type_, written, restrict)
+        parameter = BufferParameter(name, type_, written, restrict, streamed)
         self._parameters.append(parameter)
         self._arguments.append(SlotPointer(source, offset * dtype.itemsize))
         self._arguments += [SlotNumber(stride) for stride, seen in zip(strides, known, strict=True) if seen is None]

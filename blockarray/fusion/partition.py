@@ -60,7 +60,10 @@ def make_plan(recording: Recording, target: Target) -> GraphPlan:
     if placement.too_late:
         steps = [*_Round(decisions).steps, *_copies_of_results(graph)]
         placement = place_updates(graph, steps)
-    return assemble(decisions, [*steps, *placement.copies], placement)
+    plan = assemble(decisions, [*steps, *placement.copies], placement)
+    # Owners know the decisions: without this, nodes and what they hold would live until cycles are collected.
+    decisions.owners.clear()
+    return plan
 
 
 def _copies_of_results(graph: Graph) -> list[StepInMaking]:

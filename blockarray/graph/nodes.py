@@ -191,11 +191,11 @@ class Constant(Node):
     value: bool | int | float
 
     def __init__(self, value: bool | int | float, dtype: DType, device: "Backend") -> None:
-        # Written out, as in Map: recording spends its time here.
+        # Written out, as in Map.
         self.inputs = ()
         self.shape = ()
         self.dtype = dtype
-        self.token = _CONSTANT[dtype]
+        self.token = CONSTANT_TOKENS[dtype]
         self.device = device
         self.buffer = None
         self.recomputed = 0
@@ -208,7 +208,7 @@ class Constant(Node):
         return True
 
 
-_CONSTANT: dict[DType, int] = {dtype: token(("constant", dtype)) for dtype in dtypes.ALL}
+CONSTANT_TOKENS: dict[DType, int] = {dtype: token(("constant", dtype)) for dtype in dtypes.ALL}
 
 
 class Iota(Node):
@@ -291,7 +291,7 @@ class Reduce(Node):
     output: int
 
     def __init__(self, function: str, value: Node, axes: tuple[int, ...], dtype: DType, output: int = 0) -> None:
-        shape = tuple(1 if axis in axes else extent for axis, extent in enumerate(value.shape))
+        shape = tuple([1 if axis in axes else extent for axis, extent in enumerate(value.shape)])
         meaning = ("reduce", function, axes, output, dtype)
         Node.__init__(self, (value,), shape, dtype, token(meaning), value.device)
         self.function = function

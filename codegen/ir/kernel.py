@@ -66,13 +66,15 @@ class BufferParameter:
 
     `written` buffers are stored to, the others only read. A buffer that is read may be the very memory of a written one
     only with the same strides and offsets, so that each element is read before it is written; `restrict` is false then
-    for both, true for buffers that overlap no other.
+    for both, true for buffers that overlap no other. A `streamed` buffer is so large that what is written to it will have left
+    the caches before anybody reads it: a hint.
     """
 
     name: str
     type: BufferType
     written: bool = False
     restrict: bool = True
+    streamed: bool = False
     value: Value = field(init=False, repr=False)
 
     def __post_init__(self) -> None:

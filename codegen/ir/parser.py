@@ -182,7 +182,9 @@ class _Parser:
             parameter = ScalarParameter(name, _dtype(line))
         else:
             kind = _buffer_type(line)
-            parameter = BufferParameter(name, kind, line.accept("written"), not line.accept("aliased"))
+            parameter = BufferParameter(
+                name, kind, line.accept("written"), not line.accept("aliased"), line.accept("streamed")
+            )
         line.finish()
         self._define(line, start, f"%{name}", parameter.value)
         return parameter

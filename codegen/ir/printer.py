@@ -92,6 +92,7 @@ def parameter_text(parameter: Parameter) -> str:
         return f"{parameter.name}: index{known}"
     if isinstance(parameter, BufferParameter):
         flags = (" written" if parameter.written else "") + ("" if parameter.restrict else " aliased")
+        flags += " streamed" if parameter.streamed else ""
         return f"{parameter.name}: {parameter.type}{flags}"
     return f"{parameter.name}: scalar {parameter.dtype}"
 

@@ -27,7 +27,18 @@ from codegen.ir.types import BlockType, BufferType, Type
 from codegen.scalar.table import TABLE
 
 # Rows whose operands have different dtypes by their meaning; all others take one dtype.
-_MIXED_ROWS = frozenset({"ldexp", "less_signed_unsigned", "less_equal_signed_unsigned", "equal_signed_unsigned"})
+_MIXED_ROWS = frozenset(
+    {
+        "ldexp",
+        "less_signed_unsigned",
+        "less_equal_signed_unsigned",
+        "equal_signed_unsigned",
+        "floor_divide_by",
+        "remainder_by",
+        "fmod_by",
+        "truncated_divide_by",
+    }
+)
 
 
 def verify(kernel: Kernel) -> None:

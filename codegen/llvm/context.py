@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Body, Kernel, Value
-from codegen.ir.operations import Operation
+from codegen.ir.operations import Cast, Constant, Map, Operation
 from codegen.llvm import spelling
 from codegen.llvm.core import RegisterCore
 from codegen.llvm.fragments import Distribution, Fragment, distribute
@@ -63,6 +63,8 @@ class EmissionContext:
         self._layout = replace(kernel.layout, register=hooks.register_elements(kernel, target))
         self._depth: dict[Value, int] = {}
         self._once: dict[str, str] = {}
+        self._emitted_on_entry: set[Value] = set()
+        self._streaming_note = ""
         self._distributions: dict[tuple[int, ...], Distribution] = {}
 
     def open_function(self, header: str) -> None:
@@ -84,6 +86,12 @@ class EmissionContext:
         if name is None:
             name = self._once[key] = self.writer.stack(type_, count, alignment)
         return name
+
+    def streaming_note(self) -> str:
+        """The metadata that stores past the caches refer to."""
+        if not self._streaming_note:
+            self._streaming_note = self.module.metadata("!{i32 1}")
+        return self._streaming_note
 
     def splat(self, element: str, name: str, width: int) -> str:
         """A register with one element everywhere."""
@@ -154,9 +162,18 @@ class EmissionContext:
                 self.force_for_bodies(operation.bodies)
 
     def emit_body(self, body: Body) -> None:
-        """Emit a body's operations."""
+        """Emit a body's operations, but for those that were emitted on entry."""
         for operation in body.operations:
-            self.emit_operation(operation)
+            if not (operation.results and operation.results[0] in self._emitted_on_entry):
+                self.emit_operation(operation)
+
+    def emit_scalars_on_entry(self) -> None:
+        """Emit here what the kernel computes of its scalar parameters alone: it is the same for all programs."""
+        for operation in self.kernel.body.operations:
+            is_scalar = isinstance(operation, (Constant, Cast, Map)) and not operation.results[0].block.shape
+            if is_scalar and all(operand in self.values for operand in operation.operands):
+                self.emit_operation(operation)
+                self._emitted_on_entry.update(operation.results)
 
 
 def _not_ready(operation: Operation) -> None:

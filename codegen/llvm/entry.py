@@ -23,6 +23,7 @@ def buffer_memory(
         extents=[extent_of(context, extent) for extent in buffer.type.extents],
         strides=[next(remaining) if stride is None else stride for stride in buffer.type.strides],
         alignment=buffer.type.alignment,
+        streamed=buffer.streamed,
         constant=buffer.restrict and not buffer.written,
         restrict=buffer.restrict,
     )

@@ -54,6 +54,8 @@ class Memory:
         As in BufferType.
     load_notes, store_notes : str
         Metadata behind loads and stores: who else may touch this memory.
+    streamed : bool
+        Whole lines that are written need not stay in the caches.
     constant : bool
         Nobody writes it while the kernel runs.
     private : bool
@@ -70,6 +72,7 @@ class Memory:
     alignment: int
     load_notes: str = ""
     store_notes: str = ""
+    streamed: bool = False
     constant: bool = False
     private: bool = False
     restrict: bool = True

@@ -35,6 +35,7 @@ BY_FUNCTION = {
     "maximum": "llvm.maximum",
     "minimum": "llvm.minimum",
     "exp2": "llvm.exp2",
+    "fma": "llvm.fma",
 }
 """Intrinsics that a target turns into instructions if it has the function."""
 
@@ -120,7 +121,7 @@ def _is_allowed(name: str, target: Target) -> bool:
     base = _SUFFIX.sub("", name)
     if base in EVERYWHERE or base in target.libraries:
         return True
-    if base.startswith("llvm.nvvm.") or base == "llvm.fma":
+    if base.startswith("llvm.nvvm."):
         return target.kind == "nvptx"
     return any(base == intrinsic and target.has(function) for function, intrinsic in BY_FUNCTION.items())
 

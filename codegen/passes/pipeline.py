@@ -10,6 +10,7 @@ from codegen.ir.printer import print_kernel
 from codegen.ir.verifier import verify
 from codegen.passes.assign_layouts import assign_layouts
 from codegen.passes.canonicalize import canonicalize
+from codegen.passes.divide_by_invariants import divide_by_invariants
 from codegen.passes.hoist_loop_invariants import hoist_loop_invariants
 from codegen.passes.merge_duplicates import merge_duplicates
 from codegen.passes.remove_bounds_checks import remove_bounds_checks
@@ -49,6 +50,7 @@ def _on_any_target(function: Callable[[Kernel], Kernel]) -> Pass:
 
 PASSES: tuple[Pass, ...] = (
     _on_any_target(canonicalize),
+    Pass(divide_by_invariants.__name__, divide_by_invariants),
     _on_any_target(merge_duplicates),
     _on_any_target(hoist_loop_invariants),
     _on_any_target(separate_edges),
@@ -59,6 +61,10 @@ PASSES: tuple[Pass, ...] = (
 )
 
 ORDERS: tuple[Order, ...] = (
+    Order(
+        "canonicalize", "divide_by_invariants", because="divisors that are spelled differently become broadcasts first"
+    ),
+    Order("divide_by_invariants", "merge_duplicates", because="a divisor's inverse is computed once for all quotients"),
     Order("canonicalize", "merge_duplicates", because="duplicates that are spelled differently become equal first"),
     Order("merge_duplicates", "hoist_loop_invariants", because="what is computed once has to be moved once"),
     Order("hoist_loop_invariants", "split_last_turns", because="what stays in a loop is copied with its last turn"),

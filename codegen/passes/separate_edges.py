@@ -15,7 +15,7 @@ from codegen.analysis.effects import count_operations
 from codegen.analysis.index_bounds import IndexBounds, WindowAxis, window_axes
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import Body, Kernel, Value
-from codegen.ir.operations import Allocate, Load, Operation, Store
+from codegen.ir.operations import Allocate, Load, Map, Operation, ProgramIndex, Store
 from codegen.ir.rewriter import copy_body
 from codegen.ir.types import BlockType
 
@@ -96,7 +96,7 @@ class _Edges:
                 self._scalars.update(dict.fromkeys(operation.results, operation))
 
     def is_first(self, operation: Operation) -> bool:
-        """Whether an operation stands before the branch: what conditions need, and memory, which both bodies share."""
+        """Whether an operation stands before the branch: what is needed there, and memory, which both bodies share."""
         return operation in self._needed or isinstance(operation, Allocate)
 
     def conditions(self) -> list[_Condition]:
@@ -115,6 +115,10 @@ class _Edges:
             return []
         for axis in rows.values():
             self._need(axis.offset)
+        # What is the same in all programs stands there too: the host computes it once for many of them.
+        for value, operation in self._scalars.items():
+            if isinstance(operation, Map) and self._is_of_launch(value):
+                self._need(value)
         return [
             _Condition(axis, self._bounds.is_not_negative(self._bounds.sum_of(axis.offset))) for axis in rows.values()
         ]
@@ -136,6 +140,15 @@ class _Edges:
             return True
         operation = self._scalars.get(value)
         return operation is not None and all(map(self._is_scalar, operation.operands))
+
+    def _is_of_launch(self, value: Value) -> bool:
+        """Whether a scalar follows from parameters alone."""
+        if value in self._known:
+            return True
+        operation = self._scalars.get(value)
+        if operation is None or isinstance(operation, ProgramIndex):
+            return False
+        return all(map(self._is_of_launch, operation.operands))
 
     def _need(self, value: Value) -> None:
         operation = self._scalars.get(value)

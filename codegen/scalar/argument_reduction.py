@@ -6,6 +6,7 @@ the quotient modulo 4 and the bits behind the point matter, so the bits of 2/pi 
 
 from codegen import dtypes
 from codegen.scalar.function import CoreFunctions, ScalarValue
+from codegen.scalar.integer import high_product
 
 # 2/pi in words of 64 bits, the point before the first, preceded by a word of zeros for arguments that skip nothing
 TWO_OVER_PI = (
@@ -50,15 +51,6 @@ def _four_words_from(core: CoreFunctions, first: ScalarValue) -> list[ScalarValu
     return words
 
 
-def _high_product(a: ScalarValue, b: ScalarValue) -> ScalarValue:
-    """The upper 64 of the 128 bits of a product."""
-    mask = 2**32 - 1
-    a_high, a_low, b_high, b_low = a >> 32, a & mask, b >> 32, b & mask
-    middle = a_low * b_high + ((a_low * b_low) >> 32)
-    other = a_high * b_low + (middle & mask)
-    return a_high * b_high + (middle >> 32) + (other >> 32)
-
-
 def reduce_huge(core: CoreFunctions, x: ScalarValue) -> tuple[ScalarValue, ScalarValue, ScalarValue]:
     """``x = n pi/2 + r`` for a finite float64 of at least 2**20.
 
@@ -78,9 +70,9 @@ def reduce_huge(core: CoreFunctions, x: ScalarValue) -> tuple[ScalarValue, Scala
     ]
     # mantissa * window modulo 2**192, without the lowest word, whose carry is too small to matter
     partial = mantissa * window[1]
-    low = _high_product(mantissa, window[2]) + partial
+    low = high_product(core, mantissa, window[2]) + partial
     carry = core.convert(low < partial, dtypes.uint64)
-    high = _high_product(mantissa, window[1]) + mantissa * window[0] + carry
+    high = high_product(core, mantissa, window[1]) + mantissa * window[0] + carry
 
     # the two leading bits are n modulo 4, what follows is a fraction of a quarter turn: taken as a signed number, which
     # rounds n to nearest

@@ -2,7 +2,7 @@
 
 from codegen import dtypes
 from codegen.dtypes import DType
-from codegen.scalar import division, floating_bits, integer, rounding, selection
+from codegen.scalar import division, floating_bits, integer, invariant_division, rounding, selection
 from codegen.scalar.function import (
     ADD,
     AND,
@@ -13,6 +13,7 @@ from codegen.scalar.function import (
     XOR,
     Algebra,
     Definition,
+    DefinitionFunction,
     Intrinsic,
     Lowering,
     Number,
@@ -73,6 +74,19 @@ def _dividing(name: str, of_floats: Definition | None, of_integers: Definition, 
     )
 
 
+def _unsigned(operands: tuple[DType, ...]) -> DType:
+    return dtypes.unsigned_of_width(operands[0].bits)
+
+
+def _of_divisor(name: str, function: DefinitionFunction, summary: str) -> ScalarFunction:
+    return ScalarFunction(name, 1, definitions(integer=function), summary, result=_unsigned, expensive=100.0)
+
+
+def _dividing_by(name: str, function: DefinitionFunction, summary: str) -> ScalarFunction:
+    """Operands: what is divided, the divisor, its `division_multiplier` and its `division_shift`."""
+    return ScalarFunction(name, 4, definitions(integer=function), summary, expensive=10.0)
+
+
 ARITHMETIC_ROWS: tuple[ScalarFunction, ...] = (
     ScalarFunction(
         "add", 2, opcodes(ADD, boolean="or"), "sum of two values", identity=_zero, algebra=MONOID, numpy_name="add"
@@ -111,6 +125,20 @@ ARITHMETIC_ROWS: tuple[ScalarFunction, ...] = (
         None,
         Definition(division.truncated_divide_integers),
         "quotient of integers cut towards zero",
+    ),
+    _of_divisor(
+        "division_multiplier", invariant_division.division_multiplier, "what takes the place of division by an integer"
+    ),
+    _of_divisor("division_shift", invariant_division.division_shift, "how far the product is moved in that place"),
+    _dividing_by(
+        "floor_divide_by", invariant_division.floor_divide_by, "`floor_divide` by an integer with its inverse"
+    ),
+    _dividing_by("remainder_by", invariant_division.remainder_by, "`remainder` by an integer with its inverse"),
+    _dividing_by("fmod_by", invariant_division.fmod_by, "`fmod` by an integer with its inverse"),
+    _dividing_by(
+        "truncated_divide_by",
+        invariant_division.truncated_divide_by,
+        "`truncated_divide` by an integer with its inverse",
     ),
     ScalarFunction(
         "negative",

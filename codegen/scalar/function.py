@@ -145,7 +145,8 @@ def _opcode(opcodes: Mapping[str, str], symbol: str, dtype: DType) -> str:
 class CoreFunctions(ABC):
     """What definitions are written with; one implementation computes with NumPy arrays, one emits LLVM registers.
 
-    Both give the same bits: no contraction to fma, no library calls, round to nearest even, subnormals kept.
+    Both give the same bits: no contraction, no library calls, round to nearest even, subnormals kept. Multiply-adds are
+    fused where a definition says so and the target has them.
 
     Attributes
     ----------
@@ -184,6 +185,14 @@ class CoreFunctions(ABC):
     def intrinsic(self, name: str, *values: ScalarValue) -> ScalarValue:
         """Call LLVM's intrinsic with this base name on values of one dtype; the result has that dtype."""
 
+    def multiply_add(self, a: ScalarValue, b: ScalarValue | Number, c: ScalarValue | Number) -> ScalarValue:
+        """``a * b + c`` of floats: rounded once if the target ``has("fma")``, else twice."""
+        right = b if isinstance(b, ScalarValue) else self.constant(a, b)
+        added = c if isinstance(c, ScalarValue) else self.constant(a, c)
+        if self.has("fma"):
+            return self.intrinsic("llvm.fma", a, right, added)
+        return a * right + added
+
     @abstractmethod
     def convert(self, value: ScalarValue, dtype: DType) -> ScalarValue:
         """Raw conversion; what is out of range gives an unspecified value, which is harmless where a `where` drops it.
@@ -202,7 +211,7 @@ class CoreFunctions(ABC):
 
     @abstractmethod
     def has(self, function: str) -> bool:
-        """Whether the target lowers this primitive by itself (row names, and ``"half_conversion"``)."""
+        """Whether the target lowers this primitive by itself (row names, ``"half_conversion"``, ``"fma"``)."""
 
     @abstractmethod
     def select_rare(self, condition: ScalarValue, slow: Callable[[], ScalarValue], fast: ScalarValue) -> ScalarValue:

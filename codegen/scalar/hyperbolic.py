@@ -27,7 +27,7 @@ def sinh(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """Hyperbolic sine: a polynomial up to 1, beyond that from half of the exponential, which overflows when it does."""
     magnitude = core.apply("fabs", x)
     square = x * x
-    near = x + x * (square * horner(square, by_width(core, x, _SINH_SINGLE, _SINH_DOUBLE)))
+    near = core.multiply_add(x, square * horner(square, by_width(core, x, _SINH_SINGLE, _SINH_DOUBLE)), x)
     half = exp_scaled(core, magnitude, halvings=1)
     far = core.apply("copysign", half - 0.25 / half, x)
     return core.where(magnitude < 1.0, core.where(x == 0, x, near), far)
@@ -52,7 +52,7 @@ def tanh(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     rounded, rest = exponential.reduce_by_ln2(core, inside, constants)
     small = rest * rest * horner(rest, constants.exp_minus_one)
     power = exponential.power_of_two(core, rounded, constants)
-    less_one = (rest * power + (power - 1.0)) + small * power
+    less_one = core.multiply_add(small, power, core.multiply_add(rest, power, power - 1.0))
     return core.apply("copysign", less_one / (less_one + 2.0), x)
 
 

@@ -35,6 +35,19 @@ def power(core: CoreFunctions, base: ScalarValue, exponent: ScalarValue) -> Scal
     return result
 
 
+def high_product(core: CoreFunctions, a: ScalarValue, b: ScalarValue) -> ScalarValue:
+    """The upper half of a product of unsigned integers, which has twice their width."""
+    dtype = core.dtype(a)
+    if dtype.bits < 64:
+        wide = dtypes.unsigned_of_width(2 * dtype.bits)
+        return core.convert((core.convert(a, wide) * core.convert(b, wide)) >> dtype.bits, dtype)
+    mask = 2**32 - 1
+    a_high, a_low, b_high, b_low = a >> 32, a & mask, b >> 32, b & mask
+    middle = a_low * b_high + ((a_low * b_low) >> 32)
+    other = a_high * b_low + (middle & mask)
+    return a_high * b_high + (middle >> 32) + (other >> 32)
+
+
 def reciprocal(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """``1 / x`` cut to an integer: what 1 and -1 keep, 0 otherwise.
 

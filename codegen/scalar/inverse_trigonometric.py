@@ -149,8 +149,8 @@ def arctan(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     denominator = core.where(far, magnitude, core.where(middle, magnitude + 1.0, one))
     quarters = core.where(far, core.constant(x, 2), core.where(middle, one, zero))
     tangent = numerator / denominator
-    small = _arc_tangent_less(core, tangent) + quarters * quarter[1]
-    return core.apply("copysign", quarters * quarter[0] + (tangent + small), x)
+    small = core.multiply_add(quarters, quarter[1], _arc_tangent_less(core, tangent))
+    return core.apply("copysign", core.multiply_add(quarters, quarter[0], tangent + small), x)
 
 
 def arctan2(core: CoreFunctions, y: ScalarValue, x: ScalarValue) -> ScalarValue:
@@ -174,5 +174,5 @@ def arctan2(core: CoreFunctions, y: ScalarValue, x: ScalarValue) -> ScalarValue:
     quarters = core.where(steep, 2.0 - quarters, quarters)
     quarters = core.where(backwards, 4.0 - quarters, quarters)
     tangent = core.where(steep ^ backwards, -tangent, tangent)
-    small = _arc_tangent_less(core, tangent) + quarters * constants.quarter_pi[1]
-    return core.apply("copysign", quarters * constants.quarter_pi[0] + (tangent + small), y)
+    small = core.multiply_add(quarters, constants.quarter_pi[1], _arc_tangent_less(core, tangent))
+    return core.apply("copysign", core.multiply_add(quarters, constants.quarter_pi[0], tangent + small), y)

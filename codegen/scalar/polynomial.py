@@ -10,9 +10,10 @@ Choice = TypeVar("Choice")
 
 def horner(x: ScalarValue, coefficients: Sequence[float]) -> ScalarValue:
     """``coefficients[0] + coefficients[1] * x + …``, from the highest power down; two or more coefficients."""
-    result = x * coefficients[-1] + coefficients[-2]
+    core = x.core
+    result = core.multiply_add(x, coefficients[-1], coefficients[-2])
     for coefficient in reversed(coefficients[:-2]):
-        result = result * x + coefficient
+        result = core.multiply_add(result, x, coefficient)
     return result
 
 

@@ -35,8 +35,9 @@ _LONG_SERIES = (
     0.19795625162803887,
 )
 
-# 2 / (3 ln 2), its first 26 bits, and what they leave
+# 2 / (3 ln 2) rounded, and what that leaves; its first 26 bits, and what they leave
 _FACTOR = 0.9617966939259756
+_FACTOR_REST = 5.0577616648125907e-17
 _FACTOR_HIGH = 0.9617967009544373
 _FACTOR_LOW = -7.028461650952758e-09
 
@@ -68,12 +69,14 @@ def _magnitude_of_single(core: CoreFunctions, x: ScalarValue, y: ScalarValue) ->
     exponent, mantissa = logarithm.split_any_exponent(core, core.apply("fabs", x), logarithm.SINGLE)
     guess = core.convert(1.0 / (mantissa + 1.0), dtypes.float64)
     wide = core.convert(mantissa, dtypes.float64)
-    quotient = (wide - 1.0) * (guess * (2.0 - (wide + 1.0) * guess))
-    log2 = core.convert(exponent, dtypes.float64) + quotient * horner(quotient * quotient, _SHORT_LOG2)
+    reciprocal = guess * core.multiply_add(wide + 1.0, -guess, 2.0)
+    quotient = (wide - 1.0) * reciprocal
+    series = horner(quotient * quotient, _SHORT_LOG2)
+    log2 = core.multiply_add(quotient, series, core.convert(exponent, dtypes.float64))
     product = clamp(core, log2 * exponent_operand, -200.0, 200.0)
     rounded = product + exponential.DOUBLE.rounder
     rest = product - (rounded - exponential.DOUBLE.rounder)
-    power = rest * horner(rest, _SHORT_EXP2) + 1.0
+    power = core.multiply_add(rest, horner(rest, _SHORT_EXP2), 1.0)
     return core.convert(power * exponential.power_of_two(core, rounded, exponential.DOUBLE), dtypes.float32)
 
 
@@ -106,15 +109,52 @@ def _log2_in_two_parts(core: CoreFunctions, x: ScalarValue) -> tuple[ScalarValue
     return total, log_low - ((total - exponent) - log_high)
 
 
+def _log2_in_two_fused_parts(core: CoreFunctions, x: ScalarValue) -> tuple[ScalarValue, ScalarValue]:
+    """``log2(x)`` of a positive finite float64, rounded, and the rest: `_log2_in_two_parts` with fused multiply-adds.
+
+    What rounding takes from a product is the product less its rounded value, fused. So no factor has to be split, and a
+    reciprocal takes the place of two divisions: what the quotient lacks is in its rest.
+    """
+    exponent, mantissa = logarithm.split_any_exponent(core, x, logarithm.DOUBLE)
+    f = mantissa - 1.0
+    denominator = mantissa + 1.0
+    denominator_low = mantissa - (denominator - 1.0)
+    reciprocal = 1.0 / denominator
+    s = f * reciprocal
+    missing = core.multiply_add(-s, denominator_low, core.multiply_add(-s, denominator, f))
+    s_low = missing * reciprocal
+    square = s * s
+    square_low = core.multiply_add(s, s, -square)
+    tail = core.multiply_add(square * square, horner(square, _LONG_SERIES), square_low)
+    tail = core.multiply_add(s + s, s_low, tail)
+    series = square + 3.0
+    series_low = (square - (series - 3.0)) + tail
+    product = s * series
+    product_low = core.multiply_add(s, series, -product)
+    product_low = core.multiply_add(s, series_low, core.multiply_add(s_low, series, product_low))
+    log = product * _FACTOR
+    log_low = core.multiply_add(product, _FACTOR, -log)
+    log_low = core.multiply_add(product_low, _FACTOR, core.multiply_add(product, _FACTOR_REST, log_low))
+    total = exponent + log
+    return total, ((exponent - total) + log) + log_low
+
+
+def _product_in_two_parts(core: CoreFunctions, y: ScalarValue, x: ScalarValue) -> tuple[ScalarValue, ScalarValue]:
+    """``y log2(x)`` of float64 values, a rounded number and a rest."""
+    if core.has("fma"):
+        log, log_low = _log2_in_two_fused_parts(core, x)
+        high = y * log
+        return high, core.multiply_add(y, log_low, core.multiply_add(y, log, -high))
+    log_high, log_low = _log2_in_two_parts(core, x)
+    y_high = _upper_half(core, y)
+    return y_high * log_high, (y - y_high) * log_high + y * log_low
+
+
 def _magnitude_of_double(core: CoreFunctions, x: ScalarValue, y: ScalarValue) -> ScalarValue:
     """``|x| ** y`` of float64 values for x neither 0 nor infinite."""
     constants = exponential.DOUBLE
-    log_high, log_low = _log2_in_two_parts(core, core.apply("fabs", x))
     # the power of any x but 1 is 0 or infinite far before this exponent
-    bounded = clamp(core, y, -(2.0**64), 2.0**64)
-    y_high = _upper_half(core, bounded)
-    high = y_high * log_high
-    low = (bounded - y_high) * log_high + bounded * log_low
+    high, low = _product_in_two_parts(core, clamp(core, y, -(2.0**64), 2.0**64), core.apply("fabs", x))
     inside = clamp(core, high, constants.exp2_lowest - 1.0, constants.exp2_highest + 1.0)
     low = core.where(inside == high, low, core.constant(low, 0))
     rounded = (inside + low) + constants.rounder

@@ -27,6 +27,9 @@ class TrigonometricConstants:
         Arguments from here on are huge: their quotient does not fit beside the parts of pi any more.
     half_pi : tuple of float
         In parts; products of all but the last with the quotient of an argument below the limit are exact.
+    half_pi_rounded : tuple of float
+        In parts of full width, each what rounding the ones before left: for fused multiply-adds, the first of which is exact,
+        as the difference and all that it is taken of are multiples of one power of two.
     sine : tuple of float
         Coefficients in r**2 of (sin(r) / r - 1) / r**2 for |r| <= pi/4.
     cosine : tuple of float
@@ -38,6 +41,7 @@ class TrigonometricConstants:
     rounder: float
     limit: float
     half_pi: tuple[float, ...]
+    half_pi_rounded: tuple[float, float, float]
     sine: tuple[float, ...]
     cosine: tuple[float, ...]
     tangent: tuple[float, ...]
@@ -48,6 +52,7 @@ SINGLE = TrigonometricConstants(
     rounder=1.5 * 2.0**23,
     limit=3000.0,
     half_pi=(1.57080078125, -4.454515874385834e-06, 6.077100628276710e-11),
+    half_pi_rounded=(1.5707963705062866, -4.371138828673793e-08, -1.7151245100058819e-15),
     # error 2**-26.8
     sine=(-0.16666655242443085, 0.008332155644893646, -0.0001951463200384751),
     # error 2**-32.8
@@ -69,6 +74,7 @@ DOUBLE = TrigonometricConstants(
     rounder=1.5 * 2.0**52,
     limit=1.5e6,
     half_pi=(1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32),
+    half_pi_rounded=(1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33),
     # error 2**-56.8
     sine=(
         -0.1666666666666663,
@@ -154,6 +160,20 @@ def _reduce(core: CoreFunctions, x: ScalarValue) -> Reduced:
     return Reduced(rest, correction, core.bits(rounded))
 
 
+def _reduce_roughly(core: CoreFunctions, x: ScalarValue) -> tuple[ScalarValue, ScalarValue]:
+    """Rest and quarters of an argument below the limit, for functions that need no correction."""
+    if not core.has("fma"):
+        reduced = _reduce(core, x)
+        return reduced.rest, reduced.quarters
+    constants = _constants_for(core, x)
+    rounded = core.multiply_add(x, 2 / math.pi, constants.rounder)
+    quotient = rounded - constants.rounder
+    rest = x
+    for part in constants.half_pi_rounded:
+        rest = core.multiply_add(quotient, -part, rest)
+    return rest, core.bits(rounded)
+
+
 def _reduce_huge(core: CoreFunctions, x: ScalarValue) -> Reduced:
     return Reduced(*reduce_huge(core, core.apply("fabs", x)))
 
@@ -162,8 +182,9 @@ def _sine_of_quarters(core: CoreFunctions, rest: ScalarValue, quarters: ScalarVa
     """``sin(quarters pi/2 + r)`` for |r| <= pi/4 and an unsigned integer."""
     constants = _constants_for(core, rest)
     square = rest * rest
-    sine = rest + rest * (square * horner(square, constants.sine))
-    cosine = 1.0 - (square * 0.5 - square * (square * horner(square, constants.cosine)))
+    sine = core.multiply_add(rest, square * horner(square, constants.sine), rest)
+    falling = core.multiply_add(square, horner(square, constants.cosine), -0.5)
+    cosine = core.multiply_add(square, falling, 1.0)
     result = core.where((quarters & 1) != 0, cosine, sine)
     return _flip_sign(core, result, quarters >> 1)
 
@@ -202,15 +223,14 @@ def _cos_of_huge(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
 
 def sin(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """Sine."""
-    reduced = _reduce(core, x)
-    fast = core.where(x == 0, x, _sine_of_quarters(core, reduced.rest, reduced.quarters))
+    fast = core.where(x == 0, x, _sine_of_quarters(core, *_reduce_roughly(core, x)))
     return _unless_huge(core, x, fast, sin, _sin_of_huge)
 
 
 def cos(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """Cosine: the sine of a quarter turn more."""
-    reduced = _reduce(core, x)
-    fast = _sine_of_quarters(core, reduced.rest, reduced.quarters + 1)
+    rest, quarters = _reduce_roughly(core, x)
+    fast = _sine_of_quarters(core, rest, quarters + 1)
     return _unless_huge(core, x, fast, cos, _cos_of_huge)
 
 

@@ -12,6 +12,8 @@ STEPS = 16
 # A row this many registers long is held as a whole; beyond, the code for it would grow without getting faster.
 _WHOLE_REGISTERS = 4
 _REGISTERS_IN_FLIGHT = 8
+# Of elementwise work, costly or not: the emitter takes them as one register (decision 8), which hides latencies.
+_ELEMENTWISE_REGISTERS = 4
 
 # Accumulators of a program that sums columns: they stay in the first cache beside the rows that stream through.
 _COLUMN_BYTES = 8192
@@ -45,6 +47,7 @@ def _host(
     blocked: int = -1,
     deferred: bool = True,
     steps: int = 1,
+    windows: int = 1,
     columns: int = 0,
     kept_elements: int = 0,
 ) -> Schedule:
@@ -59,6 +62,7 @@ def _host(
         blocked=blocked,
         deferred=deferred,
         steps=steps,
+        windows=windows,
         width=columns,
         kept_elements=kept_elements,
         reasons=tuple(reasons),
@@ -74,7 +78,7 @@ def _registers(cost: float) -> int:
 
 def _elementwise(problem: Problem, width: int) -> Schedule:
     extents = problem.extents
-    registers = _registers(problem.cost)
+    registers = _ELEMENTWISE_REGISTERS
     tile = [1] * problem.rank
     across = transposed_axis(problem)
     if across is not None and extents[-1] > 1:
@@ -87,7 +91,7 @@ def _elementwise(problem: Problem, width: int) -> Schedule:
     for axis in reversed(range(problem.rank - 1)):
         tile[axis] = min(room, power_of_two_to(extents[axis]))
         room //= tile[axis]
-    reason = f"{registers} registers of {width} for work of {problem.cost:g} additions a point"
+    reason = f"{registers} registers of {width}, for work of {problem.cost:g} additions a point"
     return _host("whole", tile, width, [reason])
 
 
@@ -124,6 +128,13 @@ def _long_rows(problem: Problem, width: int, target: Target) -> Schedule:
     tile, tail = [1] * problem.rank, [1] * problem.rank
     tile[blocked] = registers * width
     tail[blocked] = min(width, tile[blocked])
+    if problem.gathers:
+        # Registers side by side are the tiles that a combiner takes at a time.
+        tile[blocked] = tail[blocked] = min(width, power_of_two_to(reach))
+        windows = power_of_two_to(max(1, min(_REGISTERS_IN_FLIGHT, reach // tile[blocked])))
+        reason = f"rows of {reach}, {windows} registers of {width} at a time"
+        steps = STEPS if reach >= 2 * STEPS * windows * tile[blocked] else 1
+        return _host("streaming", tile, width, [reason], tail=tail, blocked=blocked, steps=steps, windows=windows)
     long = reach >= 2 * STEPS * tile[blocked]
     reasons = [f"rows of {reach}, {registers} registers of {width} at a time"]
     kept = 0

@@ -1,6 +1,7 @@
 """What a machine offers at run time: memory, copies, and compiled kernels made callable."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -128,8 +129,17 @@ class Backend(ABC):
         """
 
     @abstractmethod
-    def load(self, binary: bytes, name: str, kernel: Kernel) -> Launcher:
-        """Load what `link` gave and find the entry point `name`."""
+    def load(self, binary: bytes, name: str, kernel: Callable[[], Kernel]) -> Launcher:
+        """Load what `link` gave and find the entry point `name`.
+
+        Parameters
+        ----------
+        binary : bytes
+        name : str
+        kernel : callable
+            Gives the kernel in distributed form. Called only if the device must know more than the name: a kernel that comes
+            from the disk cache has not been through the passes.
+        """
 
     @abstractmethod
     def allocate(self, nbytes: int) -> Memory:

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import weakref
 
 import numpy
 import pytest
@@ -32,15 +33,71 @@ def test_new_extents_compile_nothing():
     assert compiler_counters.compiled == compiled
 
 
-def test_a_value_that_is_needed_twice_is_kept_the_second_time():
-    x = np.array(numpy.arange(8.0))
+def test_a_large_value_is_kept_when_it_is_needed_a_second_time():
+    values = numpy.arange(1 << 17, dtype=float) / (1 << 17)
+    x = np.array(values)
     shared = np.exp(x) + 1
-    assert shared._cell.node.buffer is None
     (shared * 2).asnumpy()
     assert shared._cell.node.buffer is None
     (shared * 3).asnumpy()
     assert shared._cell.node.buffer is not None
+    assert_equal_arrays(shared, numpy.exp(values) + 1, max_ulp=2)
+
+
+def test_a_small_value_is_kept_if_it_can_be_read_again():
+    x = np.array(numpy.arange(8.0))
+    shared = np.exp(x) + 1
+    passing = shared * 2
+    below = passing._cell.node
+    result = passing - shared
+    del passing
+    np.evaluate(result)
+    assert shared._cell.node.buffer is not None
     assert_equal_arrays(shared, numpy.exp(numpy.arange(8.0)) + 1, max_ulp=2)
+    # Held by the test, so kept; what only the recording holds is not.
+    assert below.buffer is not None
+    kernels = counters.bytes_written
+    np.evaluate((x * 3 + 1) * 2)
+    assert counters.bytes_written - kernels == x.nbytes
+
+
+def turn_of_five(x):
+    y = x * 0.5
+    y = y + 0.25
+    y = np.sqrt(y)
+    y = y * 2.0
+    return y - 0.5
+
+
+def turn_of_seven(x):
+    y = x * 0.5
+    y = y + 0.25
+    y = np.sqrt(y)
+    y = y * 2.0
+    y = y - 0.5
+    y = abs(y)
+    return y / 1.5
+
+
+@pytest.mark.parametrize("turn", [turn_of_five, turn_of_seven])
+def test_a_long_loop_makes_few_plans(turn):
+    x = np.array(numpy.linspace(0, 1, 100))
+    plans = counters.plans
+    for _ in range(300):
+        x = turn(x)
+    assert np.isfinite(x).all()
+    assert counters.plans - plans <= 4
+
+
+def test_a_simulation_that_looks_at_every_step_stops_making_plans():
+    grid = np.array(numpy.random.default_rng(0).integers(0, 2, (32, 32)))
+    plans = []
+    for _ in range(30):
+        around = sum(np.roll(np.roll(grid, i, 0), j, 1) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+        grid = ((around == 3) | ((grid == 1) & (around == 2))).astype(int)
+        assert grid.sum() >= 0
+        plans.append(counters.plans)
+    assert plans[-1] == plans[4]
 
 
 def test_evaluation_of_several_arrays_at_once():
@@ -177,3 +234,17 @@ def test_expressions_of_a_window_keep_their_value_when_it_is_written():
         x[:half] = shared * 10
         np.evaluate(x)
         assert shared[:3].tolist() == [1.0, 3.0, 5.0] and x[:3].tolist() == [10.0, 30.0, 50.0]
+
+
+def test_making_a_plan_keeps_nothing_alive():
+    gc.collect()
+    gc.disable()
+    try:
+        x = np.array(numpy.arange(3000.0).reshape(30, 100))
+        np.evaluate(x)
+        held = weakref.ref(x._cell.node)
+        np.evaluate((np.exp(x - x.max(axis=1, keepdims=True)) + x.cumsum(axis=0)).mean(axis=0) * 1.5)
+        del x
+        assert held() is None
+    finally:
+        gc.enable()

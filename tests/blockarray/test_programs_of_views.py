@@ -14,6 +14,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 
 import blockarray as np
 from blockarray import assignment
+from blockarray.execution import evaluate
 from blockarray.testing import assert_equal_arrays
 
 SHAPES = [(12,), (4, 3), (3, 2, 4), (40, 30), (70,), (1, 5), (2, 0, 3)]
@@ -329,10 +330,11 @@ class Programs(RuleBasedStateMachine):
             assert_equal_arrays(ours, theirs)
 
 
-@pytest.mark.parametrize("at_once", [0, 20, 1 << 14])
-def test_programs(at_once, monkeypatch):
-    # Writes to small arrays are done at once, others are recorded: both on arrays of all sizes.
+@pytest.mark.parametrize(("at_once", "found_again"), [(0, 1), (20, 16), (1 << 14, 2)])
+def test_programs(at_once, found_again, monkeypatch):
+    # Writes to small arrays are done at once, others are recorded: both on arrays of all sizes. Replays are written early or late.
     monkeypatch.setattr(assignment, "_AT_ONCE", at_once)
+    monkeypatch.setattr(evaluate, "FOUND_AGAIN", found_again)
     with numpy.errstate(all="ignore"):
         run_state_machine_as_test(
             Programs,

@@ -156,3 +156,23 @@ def test_long_sums_keep_their_digits():
     rows = values.reshape(3, 1_000_000)
     error = numpy.abs(np.array(rows).sum(axis=1).asnumpy() - rows.astype("float64").sum(axis=1))
     assert (error < 3e-7 * rows.astype("float64").sum(axis=1)).all()
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "any", "prod", "mean", "std", "cumsum"])
+@pytest.mark.parametrize("axis", [0, -1, 1, (), (0,)])
+def test_axes_of_what_has_none(name, axis):
+    def outcome(xp):
+        try:
+            return float(numpy.asarray(getattr(xp, name)(5, axis=axis)).sum())
+        except Exception as error:
+            return type(error), str(error)
+
+    assert outcome(np) == outcome(numpy)
+
+
+def test_divmod_gives_both():
+    for a, b in [(numpy.array([7, -7]), 2), (7, numpy.array([2, -3])), (numpy.array([7.5]), numpy.array([-2.0]))]:
+        ours = divmod(*(np.array(one) if isinstance(one, numpy.ndarray) else one for one in (a, b)))
+        assert type(ours) is tuple
+        for found, expected in zip(ours, divmod(a, b), strict=True):
+            assert_equal_arrays(found, expected)

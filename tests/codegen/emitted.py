@@ -76,7 +76,7 @@ def run(kernel: Kernel, arguments: Arguments) -> None:
 def run_on_host(kernel: Kernel, arguments: Arguments) -> None:
     """Run the host's code, in two parts, as the thread pool would."""
     binary = HOST.link(host_module(kernel).object_code(), kernel.name)
-    launcher = HOST.load(binary, kernel.name, kernel)
+    launcher = HOST.load(binary, kernel.name, lambda: kernel)
     words: list[bytes] = []
     for parameter in kernel.parameters:
         argument = arguments[parameter.name]

@@ -1,6 +1,7 @@
 """A GPU without a GPU: a backend whose kernels run as PTX on the machine of `ptx_machine`."""
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 from ptx_machine import Machine
@@ -62,9 +63,9 @@ class PtxBackend(Backend):
         """PTX is run as it is."""
         return code
 
-    def load(self, binary: bytes, name: str, kernel: Kernel) -> PtxLauncher:
+    def load(self, binary: bytes, name: str, kernel: Callable[[], Kernel]) -> PtxLauncher:
         """Read the PTX."""
-        return PtxLauncher(binary.decode(), kernel, self._memory)
+        return PtxLauncher(binary.decode(), kernel(), self._memory)
 
     def allocate(self, nbytes: int) -> PtxMemory:
         """The next piece."""

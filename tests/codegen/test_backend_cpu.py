@@ -2,7 +2,10 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
+import time
 import warnings
 
 import llvmlite.binding as llvm
@@ -17,7 +20,6 @@ from codegen.ir.types import BufferType
 from codegen.target import Target
 from codegen.targets import backend
 from codegen.targets.backend import count_slots
-from codegen.targets.cpu import threads
 from codegen.targets.cpu.backend import CpuBackend
 from codegen.targets.cpu.description import describe_host, host_target
 from codegen.targets.cpu.memory import HUGE_PAGE, HostAllocator
@@ -81,6 +83,35 @@ define void @fill(ptr %slots, i64 %begin, i64 %end) {
 }
 """
 
+# Slots: two counters, and how many programs are to meet. Each program counts itself in and waits for the others, with
+# patience for some seconds; those that saw too few count in the second counter.
+MEET = """
+define void @meet(ptr %slots, i64 %begin, i64 %end) {
+enter:
+  %counters = load ptr, ptr %slots
+  %wanted.slot = getelementptr i64, ptr %slots, i64 1
+  %wanted = load i64, ptr %wanted.slot
+  %mine = sub i64 %end, %begin
+  %before = atomicrmw add ptr %counters, i64 %mine seq_cst
+  br label %look
+look:
+  %turn = phi i64 [0, %enter], [%next, %wait]
+  %now = load atomic i64, ptr %counters seq_cst, align 8
+  %all = icmp uge i64 %now, %wanted
+  br i1 %all, label %leave, label %wait
+wait:
+  %next = add i64 %turn, 1
+  %patient = icmp ult i64 %next, 10000000000
+  br i1 %patient, label %look, label %lonely
+lonely:
+  %lonely.word = getelementptr i64, ptr %counters, i64 1
+  %others = atomicrmw add ptr %lonely.word, i64 1 seq_cst
+  br label %leave
+leave:
+  ret void
+}
+"""
+
 
 def object_code(text: str, target: Target) -> bytes:
     llvm.initialize_native_target()
@@ -108,7 +139,7 @@ def threaded(request):
 def bound(device: CpuBackend, code: bytes, size: int):
     counts = np.zeros(size, np.int64)
     slots = np.array([counts.ctypes.data], np.int64)
-    launcher = device.load(device.link(code, "count"), "count", kernel_called("count"))
+    launcher = device.load(device.link(code, "count"), "count", lambda: kernel_called("count"))
     return counts, slots, launcher.bind(slots.ctypes.data)
 
 
@@ -307,7 +338,7 @@ def test_each_program_runs_once(threaded, count_code, programs, parallel):
 def test_launch_without_binding(host, count_code):
     counts = np.zeros(4, np.int64)
     slots = np.array([counts.ctypes.data], np.int64)
-    host.load(count_code, "count", kernel_called("count")).launch(slots.ctypes.data, 3)
+    host.load(count_code, "count", lambda: kernel_called("count")).launch(slots.ctypes.data, 3)
     assert counts.tolist() == [1, 1, 1, 0]
 
 
@@ -324,7 +355,7 @@ def test_slots_may_change_between_calls(host, count_code):
 def test_code_may_use_its_constants_and_the_c_library(host):
     out = np.zeros(4, np.int64)
     slots = np.array([out.ctypes.data], np.int64)
-    launcher = host.load(object_code(FILL, host.target), "fill", kernel_called("fill"))
+    launcher = host.load(object_code(FILL, host.target), "fill", lambda: kernel_called("fill"))
     launcher.launch(slots.ctypes.data, 1)
     assert out.tolist() == [0x0707070707070707] * 3 + [10]
 
@@ -333,7 +364,7 @@ def test_bound_launch_keeps_the_code(host, count_code):
     counts, _slots, run = bound(host, count_code, 10)  # the launcher itself is gone
     gc.collect()
     for _ in range(20):
-        host.load(count_code, "count", kernel_called("count"))
+        host.load(count_code, "count", lambda: kernel_called("count"))
     gc.collect()
     run(10)
     assert counts.sum() == 10
@@ -341,12 +372,12 @@ def test_bound_launch_keeps_the_code(host, count_code):
 
 def test_damaged_code_is_refused(host):
     with pytest.raises(InternalCompilerError, match="load count: the linker refused 4 bytes of object code"):
-        host.load(b"junk", "count", kernel_called("count"))
+        host.load(b"junk", "count", lambda: kernel_called("count"))
 
 
 def test_missing_entry_point_is_refused(host, count_code):
     with pytest.raises(InternalCompilerError, match="load other: the linker refused"):
-        host.load(count_code, "other", kernel_called("other"))
+        host.load(count_code, "other", lambda: kernel_called("other"))
 
 
 def test_many_threads_launch_at_once(threaded, count_code):
@@ -368,18 +399,84 @@ def test_many_threads_launch_at_once(threaded, count_code):
     assert all((counts == rounds).all() for counts in results)
 
 
+def threads_of_this_process() -> int:
+    """As the system counts them: Python does not know the helpers."""
+    return len(os.listdir("/proc/self/task"))
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not tell its threads")
 def test_threads_are_shared_by_many_jobs_and_end_with_the_pool(count_code):
-    before = threading.active_count()
+    before = threads_of_this_process()
     device = CpuBackend(threads=3)
     counts, _slots, run = bound(device, count_code, 100)
-    assert threading.active_count() == before
+    assert threads_of_this_process() == before
     for _ in range(50):
         run(100)
-    assert threading.active_count() == before + 2
+    assert threads_of_this_process() == before + 2
     device._pool.close()
-    assert threading.active_count() == before
+    assert threads_of_this_process() == before
     run(100)
     assert (counts == 51).all()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="the system does not tell its threads")
+def test_threads_end_with_the_last_reference_to_their_pool(count_code):
+    before = threads_of_this_process()
+    device = CpuBackend(threads=4)
+    counts, _slots, run = bound(device, count_code, 100)
+    run(100)
+    assert threads_of_this_process() == before + 3
+    del device
+    run(100)  # a bound launch keeps the pool
+    assert (counts == 2).all()
+    del run
+    gc.collect()
+    assert threads_of_this_process() == before
+
+
+def test_sleeping_threads_are_woken(threaded, count_code):
+    counts, _slots, run = bound(threaded, count_code, 3000)
+    for _ in range(40):
+        time.sleep(0.002)  # longer than helpers look for news
+        run(3000)
+    assert (counts == 40).all()
+
+
+def test_helpers_do_work_of_their_own(threaded):
+    """Each program waits until as many programs are under way as there are threads."""
+    count = threaded.threads
+    met = np.zeros(2, np.int64)
+    slots = np.array([met.ctypes.data, count], np.int64)
+    launcher = threaded.load(object_code(MEET, host_target()), "meet", kernel_called("meet"))
+    for _ in range(5):
+        met[:] = 0
+        launcher.launch(slots.ctypes.data, count)
+        assert met.tolist() == [count, 0]
+
+
+def test_process_ends_while_threads_sleep_and_while_they_work(count_code):
+    program = f"""
+import threading
+import numpy as np
+from codegen.ir.kernel import Body, Kernel
+from codegen.ir.layout import Layout
+from codegen.targets.cpu.backend import CpuBackend
+
+device = CpuBackend(threads=3)
+counts = np.zeros(5000, np.int64)
+slots = np.array([counts.ctypes.data], np.int64)
+kernel = Kernel("count", (), (), Body((), ()), Layout((1,), (1,)))
+run = device.load({count_code!r}, "count", kernel).bind(slots.ctypes.data)
+run(5000)
+
+def work():
+    while True:
+        run(5000)
+
+threading.Thread(target=work, daemon=True).start()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_number_of_threads_is_checked():
@@ -397,27 +494,8 @@ def test_few_long_programs(threaded, programs):
     code = object_code(SLOW, host_target())
     counts = np.zeros(programs, np.int64)
     slots = np.array([counts.ctypes.data], np.int64)
-    threaded.load(code, "slow", kernel_called("slow")).launch(slots.ctypes.data, programs)
+    threaded.load(code, "slow", lambda: kernel_called("slow")).launch(slots.ctypes.data, programs)
     assert (counts == 1).all()
-
-
-def test_an_interrupt_waits_for_the_helpers(monkeypatch):
-    class Busy:
-        looks = 0
-
-        @property
-        def inside(self):
-            self.looks += 1
-            return self.looks < 5
-
-    def interrupted(seconds):
-        raise KeyboardInterrupt
-
-    board = Busy()
-    monkeypatch.setattr(threads.time, "sleep", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        threads._wait_for_helpers(board)
-    assert board.looks == 5
 
 
 # --- forks
@@ -432,7 +510,7 @@ def test_child_made_by_fork(count_code):
 
     def keep_busy() -> None:
         while not stop.is_set():
-            device.load(count_code, "count", kernel_called("count"))
+            device.load(count_code, "count", lambda: kernel_called("count"))
             device.allocate(5000)
 
     busy = threading.Thread(target=keep_busy)
@@ -471,4 +549,4 @@ def _check_child(device: CpuBackend, code: bytes) -> bool:
     run(5000)
     memory = device.allocate(5000)
     memory.array[:] = 1
-    return bool((counts == 2).all()) and len(device._pool._workers) == 1
+    return bool((counts == 2).all()) and device._pool.helpers == 1

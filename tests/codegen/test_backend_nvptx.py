@@ -296,7 +296,7 @@ def bound_fake():
     device, fake = fake_backend()
     fake.parameters = 4
     slots = np.zeros(4, np.int64)
-    launcher = device.load(b"cubin", "scale", kernel_called("scale"))
+    launcher = device.load(b"cubin", "scale", lambda: kernel_called("scale"))
     return device, fake, slots, launcher.bind(slots.ctypes.data)
 
 
@@ -501,7 +501,7 @@ def scale_slots(n: int, factor: float, address: int, stride: int = 1) -> np.ndar
 
 @pytest.fixture(scope="session")
 def scale(gpu):
-    return gpu.load(gpu.link(SCALE.encode(), "scale"), "scale", kernel_called("scale"))
+    return gpu.load(gpu.link(SCALE.encode(), "scale"), "scale", lambda: kernel_called("scale"))
 
 
 @pytest.mark.gpu
@@ -671,7 +671,7 @@ def test_gpu_refuses_wrong_ptx(gpu):
     with pytest.raises(TargetError, match=r"too old|version"):
         gpu.link(SCALE.replace(".version 7.0", ".version 99.0").encode(), "newer")
     with pytest.raises(TargetError, match="load other"):
-        gpu.load(gpu.link(SCALE.encode(), "scale"), "other", kernel_called("other"))
+        gpu.load(gpu.link(SCALE.encode(), "scale"), "other", lambda: kernel_called("other"))
 
 
 @pytest.mark.gpu
@@ -679,7 +679,7 @@ def test_gpu_loads_a_cubin_again(gpu):
     binary = gpu.link(SCALE.encode(), "scale")
     assert binary[:4] == b"\x7fELF"
     for _ in range(3):
-        gpu.load(binary, "scale", kernel_called("scale"))
+        gpu.load(binary, "scale", lambda: kernel_called("scale"))
         gc.collect()
 
 
@@ -709,7 +709,7 @@ def test_two_gpus_in_one_thread(gpu):
     runs = []
     for device, memory, arguments in zip(devices, memories, slots, strict=True):
         device.from_host(np.ones(128, np.float32), memory, 0)
-        launcher = device.load(device.link(SCALE.encode(), "scale"), "scale", kernel_called("scale"))
+        launcher = device.load(device.link(SCALE.encode(), "scale"), "scale", lambda: kernel_called("scale"))
         runs.append(launcher.bind(arguments.ctypes.data))
     for _ in range(4):
         for run in runs:

@@ -26,6 +26,8 @@ def operands_of(row: ScalarFunction, dtype: DType) -> tuple[DType, ...] | None:
         return (dtype, dtypes.int32) if row.takes(dtype) else None
     if row.name.endswith("signed_unsigned"):
         return (dtype, dtypes.unsigned_of_width(dtype.bits)) if dtype.kind == "signed" else None
+    if row.arity == 4:
+        return (dtype, dtype, *(dtypes.unsigned_of_width(dtype.bits),) * 2) if row.takes(dtype) else None
     return (dtype,) * row.arity if row.takes(dtype) else None
 
 
@@ -80,6 +82,8 @@ def test_rows_equal_their_definitions(name: str, target: str) -> None:
         if operands is None:
             continue
         arrays = [values(generator, operand) for operand in operands]
+        if row.arity == 4:  # the last one is a number of bits
+            arrays[3] %= operands[3].bits
         kernel = kernel_of(row, operands, LAYOUTS[target])
         result = kernel.parameters[-1].type.dtype
         out = np.zeros(COUNT, result.numpy)

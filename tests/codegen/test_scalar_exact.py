@@ -201,13 +201,15 @@ def test_remainders_of_huge_quotients(dtype: DType) -> None:
 
 
 def test_rows_give_the_same_bits_with_and_without_machine_functions() -> None:
+    """But for fused multiply-adds, which round once less."""
+    bare = NumpyCore(functions=frozenset({"fma"}))
     generator = np.random.default_rng(13)
     for dtype in (np.float16, np.float32, np.float64):
         x, y = generator.normal(0, 100, 3000).astype(dtype), generator.normal(0, 10, 3000).astype(dtype)
         for name in ("exp", "sin", "tanh"):
-            assert evaluate(name, x).tobytes() == evaluate(name, x, core=BARE).tobytes()
+            assert evaluate(name, x).tobytes() == evaluate(name, x, core=bare).tobytes()
         for name in ("floor_divide", "power", "maximum"):
-            assert evaluate(name, x, y).tobytes() == evaluate(name, x, y, core=BARE).tobytes()
+            assert evaluate(name, x, y).tobytes() == evaluate(name, x, y, core=bare).tobytes()
 
 
 def test_result_has_the_broadcast_shape() -> None:

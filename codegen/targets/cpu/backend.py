@@ -1,6 +1,7 @@
 """The host as a backend."""
 
 import ctypes
+from collections.abc import Callable
 
 import numpy as np
 
@@ -38,10 +39,13 @@ class HostLauncher(Launcher):
         # Made once: converting a number to a C argument takes a tenth of the whole call.
         slots, zero = ctypes.c_void_p(slots_address), ctypes.c_int64(0)
         entry = self._entry
+        share = self._pool.bind(self._address, slots_address)
 
         def run(programs: int, parallel: bool = True) -> None:
             # `self` keeps the code loaded while this function lives.
-            if not (parallel and self._pool.run(self._address, slots_address, programs)):
+            if parallel and programs > 1 and self._pool.threads > 1:
+                share(programs)
+            else:
                 entry(slots, zero, programs)
 
         return run
@@ -75,7 +79,7 @@ class CpuBackend(Backend):
         """Object code is loaded as it is."""
         return code
 
-    def load(self, binary: bytes, name: str, kernel: Kernel) -> HostLauncher:
+    def load(self, binary: bytes, name: str, kernel: Callable[[], Kernel]) -> HostLauncher:
         """Map an object file into this process."""
         return HostLauncher(self._loader.load(binary, name), name, self._pool)
 

@@ -40,7 +40,9 @@ def describe_host(triple: str, cpu: str, features: dict[str, bool], machine: str
     functions = set(ALWAYS)
     register_bits = 128
     if machine == "aarch64":
-        functions |= ROUNDING | {"half_conversion"}
+        functions |= ROUNDING | {"half_conversion", "fma"}
+    if features.get("fma"):
+        functions.add("fma")
     if features.get("sse4.1"):
         functions |= ROUNDING
     if features.get("f16c"):

@@ -23,6 +23,8 @@ from codegen.llvm.writer import Phi
 from codegen.target import Target
 
 _STACK_ALIGNMENT = 64
+LINE_BYTES = 64
+"""Of a cache: less than a line past the caches would be written at once, each time."""
 _MACHINE_REGISTERS = 4
 
 
@@ -75,6 +77,7 @@ class HostEmission(Emission):
         writer.start(setup)
         counts = [programs_along(context, axis) for axis in context.kernel.grid]
         starts = split_program(context, "%begin", counts)
+        context.emit_scalars_on_entry()
         before = writer.block
         writer.jump(body)
         writer.start(body)
@@ -425,6 +428,8 @@ def _store_all_or_none(context: EmissionContext, access: Access, value: str) -> 
     itemsize, notes = memory.dtype.itemsize, memory.store_notes
     if access.inside is not None:
         notes = ""
+    elif memory.streamed and stride == 1 and alignment % LINE_BYTES == 0 and access.count * itemsize % LINE_BYTES == 0:
+        notes += f", !nontemporal {context.streaming_note()}"
     if access.count == 1 or stride == 1:
         writer.line(f"store {type_} {value}, ptr {pointer}, align {alignment}{notes}")
         return

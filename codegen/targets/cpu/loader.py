@@ -19,19 +19,17 @@ class Loader:
     def __init__(self) -> None:
         self._linker: llvm.LLJIT | None = None
         self._numbers = itertools.count()
-        library = ctypes.CDLL(None)
-        self._symbols = {
-            name: ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in sorted(LIBRARIES)
-        }
+        self._library = ctypes.CDLL(None)
         watch(self, last=True)
 
-    def load(self, binary: bytes, *names: str) -> "LoadedCode":
-        """Map an object file and resolve `names` in it."""
+    def load(self, binary: bytes, *names: str, imports: tuple[str, ...] = ()) -> "LoadedCode":
+        """Map an object file and resolve `names` in it; it may call what kernels may, and `imports` of the C library."""
         builder = llvm.JITLibraryBuilder().add_object_img(binary)
         for name in names:
             builder.export_symbol(name)
-        for symbol, address in self._symbols.items():
-            builder.import_symbol(symbol, address)
+        for symbol in (*sorted(LIBRARIES), *imports):
+            address = ctypes.cast(getattr(self._library, symbol), ctypes.c_void_p).value
+            builder.import_symbol(symbol, address or 0)
         try:
             with _LLVM_LOCK:
                 if self._linker is None:

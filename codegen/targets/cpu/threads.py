@@ -1,78 +1,68 @@
 """Threads that share the programs of one kernel."""
 
-import _thread
 import ctypes
+import signal
 import threading
-import time
 import weakref
+from collections.abc import Callable
 
 from codegen.target import Target
 from codegen.targets.cpu.loader import Loader
 from codegen.targets.cpu.sharing import COPY_PIECE, Board
 from codegen.targets.forks import watch
 
-CHUNKS_PER_THREAD = 8
-"""Programs differ in time and threads start late: chunks this small keep all busy to within an eighth of their work,
-and claiming one costs some tens of nanoseconds."""
-
 PARALLEL_COPY = 1 << 22
 """From this size on, in bytes, threads share a copy; most of all they share the page faults of fresh memory."""
 
+STACK_BYTES = 1 << 20
+"""Of a helper: kernels keep up to a quarter of it there."""
 
-LONGEST_NAP = 1e-3
-"""Between two looks at a job whose last chunks take long, in seconds."""
-
-FANOUT = 2
-"""Sleepers that a thread wakes before it starts to work: waking one costs a few microseconds, and there may be many."""
+_ATTRIBUTE_BYTES = 256
+"""Room for the C library's description of a thread to start: 56 to 64 bytes."""
 
 
-class _Worker:
-    """One thread and the lock that it sleeps on when no job has come for a while.
+class _Helpers:
+    """The started threads of one board. They run machine code alone: Python does not know them.
 
-    Attributes
+    Parameters
     ----------
-    asleep : bool
-        Must be woken for a job.
-    next_to_wake : tuple of _Worker
-        Sleepers that this one wakes when it is woken.
+    board : Board
+    count : int
     """
 
-    def __init__(self, pool: "ThreadPool", board: Board, number: int) -> None:
-        self.asleep = False
-        self.next_to_wake: tuple[_Worker, ...] = ()
-        self._alarm = _thread.allocate_lock()
-        self._alarm.acquire()
-        self._board = board
-        # A weak reference: a pool that nobody uses any more takes its threads with it.
-        self._pool = weakref.ref(pool)
-        self._number = number
-        self.thread = threading.Thread(target=self._serve, name=f"blockarray-{number}", daemon=True)
-        self.thread.start()
+    def __init__(self, board: Board, count: int) -> None:
+        self.board = board
+        self._system = ctypes.CDLL(None)
+        self._threads: list[ctypes.c_void_p] = []
+        attributes = ctypes.create_string_buffer(_ATTRIBUTE_BYTES)
+        self._system.pthread_attr_init(attributes)
+        self._system.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK_BYTES))
+        # Signals are for threads that can handle them: a helper starts with all of them held back.
+        held_back = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            for number in range(1, count + 1):
+                thread = ctypes.c_void_p()
+                words = ctypes.c_void_p(board.thread(number))
+                entry = ctypes.c_void_p(board.serve)
+                if self._system.pthread_create(ctypes.byref(thread), attributes, entry, words) != 0:
+                    break  # the system gives no more threads; those that there are share the work
+                self._threads.append(thread)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, held_back)
+            self._system.pthread_attr_destroy(attributes)
 
-    def wake(self) -> None:
-        """End the thread's sleep, or the next one if it is not asleep."""
-        if self._alarm.locked():
-            try:
-                self._alarm.release()
-            except RuntimeError:  # another thread did it at this moment
-                return
+    def __len__(self) -> int:
+        return len(self._threads)
 
-    def _serve(self) -> None:
-        done = 0
-        while self._is_needed():
-            done = self._board.help(self._number, done)
-            self.asleep = True
-            # Who posts a job looks for sleepers after it is open, and this one looks after it said that it sleeps.
-            if not self._board.is_open(done):
-                self._alarm.acquire()
-            self.asleep = False
-            others, self.next_to_wake = self.next_to_wake, ()
-            for other in others:
-                other.wake()
+    def end(self) -> None:
+        """End the threads and wait for that."""
+        self.board.end()
+        while self._threads:
+            self._system.pthread_join(self._threads.pop(), None)
 
-    def _is_needed(self) -> bool:
-        pool = self._pool()
-        return pool is not None and not pool.closed
+    def forget(self) -> None:
+        """In the child of a fork: the threads do not exist there."""
+        self._threads.clear()
 
 
 class ThreadPool:
@@ -90,102 +80,65 @@ class ThreadPool:
     """
 
     def __init__(self, threads: int, loader: Loader, target: Target) -> None:
-        self._workers: list[_Worker] = []
         if threads < 1:
             raise ValueError(f"thread pool: {threads} threads were asked for, expected 1 or more")
         self.threads = threads
-        self.closed = False
         self._loader = loader
         self._target = target
-        self._turn = threading.Lock()
-        self._board: Board | None = None
+        self._starting = threading.Lock()
+        self._helpers: _Helpers | None = None
+        self._finalizer: weakref.finalize[[], ThreadPool] | None = None
         watch(self)
 
-    def run(self, kernel: int, slots: int, programs: int) -> bool:
-        """Run programs ``0 <= p < programs`` of the entry point at address `kernel`; False: busy, nothing was run."""
-        if self.threads == 1 or programs < 2 or not self._turn.acquire(blocking=False):
-            return False
-        try:
-            self._share(self._board or self._start(), kernel, slots, programs)
-        finally:
-            self._turn.release()
-        return True
+    @property
+    def helpers(self) -> int:
+        """Threads that were started and have not ended."""
+        return 0 if self._helpers is None else len(self._helpers)
+
+    def bind(self, kernel: int, slots: int) -> Callable[[int], None]:
+        """A function that runs so many programs of the entry point at address `kernel`, and returns when they are done."""
+        kernel_argument, slots_argument = ctypes.c_void_p(kernel), ctypes.c_void_p(slots)
+
+        def run(programs: int) -> None:
+            # Read once: a fork or `close` may take it away.
+            board = (self._helpers or self._start()).board
+            board.run(board.start, kernel_argument, slots_argument, programs, *board.limits)
+
+        return run
 
     def copy(self, target: int, source: int, nbytes: int) -> None:
         """Copy bytes between addresses; the ranges do not overlap."""
-        if nbytes < PARALLEL_COPY or self.threads == 1 or not self._turn.acquire(blocking=False):
+        if nbytes < PARALLEL_COPY or self.threads == 1:
             ctypes.memmove(target, source, nbytes)
             return
-        try:
-            slots = (ctypes.c_int64 * 3)(target, source, nbytes)
-            board = self._board or self._start()
-            self._share(board, board.copy_pieces, ctypes.addressof(slots), -(-nbytes // COPY_PIECE))
-        finally:
-            self._turn.release()
+        slots = (ctypes.c_int64 * 3)(target, source, nbytes)
+        board = (self._helpers or self._start()).board
+        self.bind(board.copy_pieces, ctypes.addressof(slots))(-(-nbytes // COPY_PIECE))
 
     def close(self) -> None:
-        """End the threads. Without this they end when the pool is collected or the process does."""
-        with self._turn:
-            self.closed = True
+        """End the threads; jobs then run on the calling one. Without this they end with the pool or the process."""
+        with self._starting:
             self.threads = 1
-            for worker in self._workers:
-                worker.wake()
-            for worker in self._workers:
-                worker.thread.join()
-            self._workers.clear()
-
-    def __del__(self) -> None:
-        for worker in self._workers:
-            worker.wake()
+            if self._finalizer is not None:
+                self._finalizer()
 
     def before_fork(self) -> None:
-        """Nothing: waiting for a running job could take long, and the child does not need it."""
+        """Let no other thread be halfway through the start. A running job goes on: the child does not need it."""
+        self._starting.acquire()
 
     def after_fork(self, in_child: bool) -> None:
-        """Start over in the child: the threads do not exist there, nor does one that may have held the lock."""
-        if in_child:
-            self._turn = threading.Lock()
-            self._workers = []
-            self._board = None
+        """Start over in the child, with another board: the threads that this one's words tell of do not exist there."""
+        if in_child and self._helpers is not None and self._finalizer is not None:
+            self._helpers.forget()
+            self._finalizer.detach()
+            self._helpers = None
+        self._starting.release()
 
-    def _share(self, board: Board, kernel: int, slots: int, programs: int) -> None:
-        threads = min(self.threads, programs)
-        if board.inside:  # an interrupt cut the last wait short
-            _wait_for_helpers(board)
-        try:
-            board.post(kernel, slots, programs, threads, max(1, programs // (threads * CHUNKS_PER_THREAD)))
-            self._wake_sleepers(threads - 1)
-        finally:
-            if board.is_open() and board.lead():
-                _wait_for_helpers(board)
-
-    def _wake_sleepers(self, wanted: int) -> None:
-        sleepers = [worker for worker in self._workers[:wanted] if worker.asleep]
-        if not sleepers:
-            return
-        for number, worker in enumerate(sleepers):
-            first = FANOUT * (number + 1)
-            worker.next_to_wake = tuple(sleepers[first : first + FANOUT])
-        for worker in sleepers[:FANOUT]:
-            worker.wake()
-
-    def _start(self) -> Board:
-        board = Board(self.threads, self._loader, self._target)
-        while len(self._workers) < self.threads - 1:
-            self._workers.append(_Worker(self, board, len(self._workers) + 1))
-        self._board = board
-        return board
-
-
-def _wait_for_helpers(board: Board) -> None:
-    """Return when nobody is inside. Interrupts wait too: a helper may still write to the kernel's buffers."""
-    interrupt: BaseException | None = None
-    start = time.perf_counter()
-    while board.inside:
-        try:
-            # An eighth of the time waited so far: as exact as it needs to be, whatever the chunks take.
-            time.sleep(min(LONGEST_NAP, (time.perf_counter() - start) / 8))
-        except BaseException as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
+    def _start(self) -> _Helpers:
+        with self._starting:
+            if self._helpers is None:
+                board = Board(self.threads, self._loader, self._target)
+                self._helpers = _Helpers(board, self.threads - 1)
+                # Neither knows the pool: a pool that nobody uses any more takes its threads with it.
+                self._finalizer = weakref.finalize(self, self._helpers.end)
+            return self._helpers

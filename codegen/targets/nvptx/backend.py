@@ -79,12 +79,13 @@ class NvptxBackend(Backend):
         finally:
             device.call(f"assemble {name}", "cuLinkDestroy", state)
 
-    def load(self, binary: bytes, name: str, kernel: Kernel) -> DeviceLauncher:
+    def load(self, binary: bytes, name: str, kernel: Callable[[], Kernel]) -> DeviceLauncher:
         """Load a cubin (or PTX) and find its entry point."""
         device = self._device
         module = device.call(f"load {name}", "cuModuleLoadData", binary)
         function = device.call(f"load {name}", "cuModuleGetFunction", module, name.encode())
-        lanes, slots = kernel.layout.lane_count, count_slots(kernel)
+        distributed = kernel()
+        lanes, slots = distributed.layout.lane_count, count_slots(distributed)
         return DeviceLauncher(device, module, function, name, lanes, slots)
 
     def allocate(self, nbytes: int) -> DeviceMemory:

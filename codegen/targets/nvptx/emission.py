@@ -22,6 +22,7 @@ from codegen.llvm.index import Index
 from codegen.target import Target
 from codegen.targets.nvptx import lanes
 from codegen.targets.nvptx.access import load_elements, store_elements
+from codegen.targets.nvptx.description import blocks_of_program
 from codegen.targets.nvptx.shared import SharedMemory
 
 _ACCESS_BYTES = 16
@@ -56,26 +57,31 @@ class NvptxEmission(Emission):
         for parameter in kernel.parameters:
             declared += _declarations(parameter, len(declared))
         lane_count = kernel.layout.lane_count
-        if lane_count > context.target.max_lanes_per_program:
+        most = max(context.target.max_lanes_per_program, context.target.clustered_lanes)
+        if lane_count > most:
             raise InternalCompilerError(
-                f"layout: {lane_count} lanes in a program, but {context.target.cpu} has at most "
-                f"{context.target.max_lanes_per_program}"
+                f"layout: {lane_count} lanes in a program, but {context.target.cpu} has at most {most}"
             )
-        context.open_function(
-            f'define ptx_kernel void @{kernel.name}({", ".join(declared)}) #0 "nvvm.maxntid"="{lane_count}"'
-        )
+        blocks = blocks_of_program(lane_count)
+        notes = f'"nvvm.maxntid"="{lane_count // blocks}"'
+        if blocks > 1:
+            notes += f' "nvvm.cluster_dim"="{blocks},1,1"'
+        context.open_function(f"define ptx_kernel void @{kernel.name}({', '.join(declared)}) #0 {notes}")
         entry = _Entry()
         context.entry = entry
         context.order.barrier = lambda: self.barrier(context)
         self._define_parameters(context)
         writer = context.writer
         counts = [programs_along(context, axis) for axis in kernel.grid]
-        program = _linear_program(context)
+        program = _linear_program(context, blocks)
         total = all_programs(context, counts)
         body, entry.leave = writer.new_label("program"), writer.new_label("finished")
         writer.branch(writer.value(f"icmp ult i64 {program}, {total}"), body, entry.leave)
         writer.start(body)
         context.programs = split_program(context, program, counts)
+        if blocks > 1:
+            # No block may write into the memory of another one that has not begun.
+            self.barrier(context)
 
     def finish(self, context: EmissionContext) -> None:
         """Return, and declare the shared memory that was used."""
@@ -155,6 +161,8 @@ class NvptxEmission(Emission):
 
     def allocate(self, context: EmissionContext, dtype: DType, count: int) -> tuple[str, str]:
         """An array in shared memory."""
+        if blocks_of_program(context.kernel.layout.lane_count) > 1:
+            raise InternalCompilerError(f"kernel {context.kernel.name}: the blocks of a cluster share no array")
         return _entry(context).shared.allocate(context, spelling.memory_type(dtype), count, dtype.itemsize), (
             " addrspace(3)"
         )
@@ -172,7 +180,13 @@ class NvptxEmission(Emission):
         return lanes.scan_lanes(context, _entry(context).shared, axis, partials, combine)
 
     def barrier(self, context: EmissionContext) -> None:
-        """A barrier of the thread block."""
+        """A barrier of the thread block, or of all blocks of the cluster."""
+        if blocks_of_program(context.kernel.layout.lane_count) > 1:
+            for step in ("arrive", "wait"):
+                name = f"@llvm.nvvm.barrier.cluster.{step}.aligned"
+                context.module.declare(name, f"void {name}()")
+                context.writer.line(f"call void {name}()")
+            return
         context.module.declare("@llvm.nvvm.barrier0", "void @llvm.nvvm.barrier0()")
         context.writer.line("call void @llvm.nvvm.barrier0()")
 
@@ -195,10 +209,11 @@ def _declarations(parameter: Parameter, slot: int) -> list[str]:
     return [pointer, *(f"i64 %p{slot + position}" for position in range(1, slot_count(parameter)))]
 
 
-def _linear_program(context: EmissionContext) -> str:
-    """The number of this thread block; a grid with more than 2**31 - 1 blocks has a second axis."""
+def _linear_program(context: EmissionContext, blocks: int) -> str:
+    """The number of this program, of so many thread blocks; a grid with more than 2**31 - 1 blocks has a second axis."""
     parts = []
     for name in ("ctaid.x", "ctaid.y", "nctaid.x"):
         parts.append(context.once(f"zext i32 {lanes.special_register(context, name)} to i64"))
     row = context.writer.value(f"mul nsw i64 {parts[1]}, {parts[2]}")
-    return context.writer.value(f"add nsw i64 {row}, {parts[0]}")
+    block = context.writer.value(f"add nsw i64 {row}, {parts[0]}")
+    return block if blocks == 1 else context.writer.value(f"lshr i64 {block}, {blocks.bit_length() - 1}")

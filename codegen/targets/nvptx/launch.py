@@ -5,6 +5,7 @@ import weakref
 
 from codegen.errors import TargetError
 from codegen.targets.backend import BoundLaunch, Launcher
+from codegen.targets.nvptx.description import blocks_of_program
 from codegen.targets.nvptx.device import Device
 
 GRID_X = 2**31 - 1
@@ -18,20 +19,21 @@ _OTHER_CONTEXT = frozenset({201, 400, 709})
 is current. Rather than ask before each launch, set the context and try again when it says so."""
 
 
-def grid_of(programs: int) -> tuple[int, int]:
-    """Thread blocks along both axes for so many programs; those from number `programs` on do nothing.
+def grid_of(programs: int, blocks: int = 1) -> tuple[int, int]:
+    """Thread blocks along both axes for so many programs of `blocks` each; those from number `programs` on do nothing.
 
-    The linear number of a program is ``blockIdx.y * gridDim.x + blockIdx.x``.
+    The linear number of a program is ``(blockIdx.y * gridDim.x + blockIdx.x) // blocks``.
     """
-    if programs <= GRID_X:
-        return programs, 1
-    rows = -(-programs // GRID_X)
+    most = GRID_X // blocks
+    if programs <= most:
+        return programs * blocks, 1
+    rows = -(-programs // most)
     if rows > GRID_Y:
         raise TargetError(
-            f"launch: {programs} programs were asked for, a GPU has at most {GRID_X * GRID_Y}; use larger blocks"
+            f"launch: {programs} programs were asked for, a GPU has at most {most * GRID_Y}; use larger blocks"
         )
-    # As even as possible, so that fewer than `rows` blocks have nothing to do.
-    return -(-programs // rows), rows
+    # As even as possible, so that fewer than `rows` programs have nothing to do.
+    return -(-programs // rows) * blocks, rows
 
 
 def parameter_pointers(slots_address: int, slot_count: int) -> ctypes.Array[ctypes.c_void_p]:
@@ -67,7 +69,8 @@ class DeviceLauncher(Launcher):
         self._device = device
         self._function = function
         self._name = name
-        self._lane_count = lane_count
+        self._blocks = blocks_of_program(lane_count)
+        self._block_lanes = lane_count // self._blocks
         self._slot_count = slot_count
         # Not at exit: the driver may be gone by then, and everything with it.
         weakref.finalize(self, device.unload, module).atexit = False
@@ -79,7 +82,9 @@ class DeviceLauncher(Launcher):
 
     def bind(self, slots_address: int) -> BoundLaunch:
         """Prepare launches with the slots at `slots_address`; see `Launcher.bind`."""
-        driver, device, function, lanes = self._device.driver, self._device, self._function, self._lane_count
+        driver, device, function, lanes = self._device.driver, self._device, self._function, self._block_lanes
+        blocks = self._blocks
+        most_in_a_row = GRID_X // blocks
         # Called without `Driver.call`, with all handles as cuda-python's own objects: 0.35 microseconds on top of the
         # driver's work, where ctypes takes 1 (benchmarks/launch_overhead.py shows both).
         launch, success = driver.bindings.cuLaunchKernel, driver.bindings.CUresult.CUDA_SUCCESS
@@ -88,10 +93,10 @@ class DeviceLauncher(Launcher):
         address = ctypes.addressof(pointers)
 
         def run(programs: int, parallel: bool = True) -> None:
-            if programs > GRID_X:
-                columns, rows = grid_of(programs)
+            if programs > most_in_a_row:
+                columns, rows = grid_of(programs, blocks)
             elif programs > 0:
-                columns, rows = programs, 1
+                columns, rows = programs * blocks, 1
             else:
                 return
             if driver.forked:

@@ -13,6 +13,7 @@ STATIC_BYTES = 48 * 1024
 
 _ALIGNMENT = 16
 SPACE = " addrspace(3)"
+CLUSTER_SPACE = " addrspace(7)"
 
 
 @dataclass(eq=False)
