@@ -73,7 +73,7 @@ class FlatIterator:
             return
         if np.ndim(value):
             raise ValueError("Error setting single item of array.")
-        self.base[np.unravel_index(positions, self.base.shape)] = value
+        assignment.setitem(self.base, tuple(map(int, np.unravel_index(positions, self.base.shape))), value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(manipulation.flatten(self.base), dtype)
