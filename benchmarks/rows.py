@@ -1,4 +1,4 @@
-"""A benchmark row: one expression on float32 arrays, under NumPy and under blockarray, in interleaved rounds."""
+"""A benchmark row: one expression on float32 arrays, under NumPy, its compilers and blockarray, in interleaved rounds."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from harness import Report, arguments, compare, copy_bandwidth, device_clock
+from peers import peers_of
 
 import blockarray
 from blockarray.execution.plan_cache import find_plan
@@ -91,14 +92,16 @@ def run(benchmark: str, description: str | None, rows: Sequence[Row]) -> None:
             def plain(row: Row = row, inputs: list = inputs) -> None:
                 row.expression(np, *inputs)
 
-            measured = compare({"blockarray": fused, "numpy": plain}, options.rounds, sample_seconds=0.05)
+            peers = peers_of(row.name, inputs)
+            measured = compare({"blockarray": fused, "numpy": plain, **peers}, options.rounds, sample_seconds=0.05)
             own = measured["blockarray"]
             report.add(
                 row.name,
                 milliseconds=own.median * 1e3,
                 spread=own.spread,
-                over_numpy=measured.speedup("blockarray", "numpy"),
                 of_copy=moved / own.median / bandwidth,
+                over_numpy=measured.speedup("blockarray", "numpy"),
+                **{f"over_{name}": measured.speedup("blockarray", name) for name in peers},
                 kernels=kernels,
             )
             continue
