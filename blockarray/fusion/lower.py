@@ -102,7 +102,6 @@ def problem_of(plan: KernelPlan, analysis: Analysis) -> Problem:
         running=any(isinstance(statement, RunningFold) for statement in plan.statements),
         sums=any(fold.combiner in ("add", "multiply") and fold.dtype.kind == "float" for fold in folds),
         kept_bytes=sum(dtype_of(plan.statements[statement]).itemsize for statement in kept),
-        exchanges=any(isinstance(one, RunningFold) and one.exchange is not None for one in plan.statements),
         gathers=any(takes_elements(plan, group) for row in passes for group in row.groups),
     )
 

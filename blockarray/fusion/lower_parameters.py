@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from math import gcd
 
 from blockarray.fusion.lower_analysis import dtype_of, is_full
-from blockarray.fusion.plan import Exchange, KernelPlan, Number, Position, Read, RunningFold, Take, Write
-from codegen import dtypes
+from blockarray.fusion.plan import KernelPlan, Number, Position, Read, RunningFold, Take, Write
 from codegen.dtypes import DType
 from codegen.ir.kernel import BufferParameter, IndexParameter, Parameter, ScalarParameter, Value
 from codegen.ir.types import BufferType
@@ -58,7 +57,6 @@ class Parameters:
         self.position_strides: dict[int, tuple[Value | int, ...]] = {}
         self.buffers: dict[int, Value] = {}
         self.before: dict[int, Value] = {}
-        self.exchanges: dict[int, tuple[Value, Value, Value]] = {}
         self.targets: list[Value] = []
         self._declare_numbers()
         self._declare_buffers()
@@ -120,9 +118,6 @@ class Parameters:
                 case RunningFold(before=Read() as before):
                     self.before[number] = self._read(f"before{carries}", before, by_pieces=True)
                     carries += 1
-                case RunningFold(exchange=Exchange() as exchange, dtype=dtype):
-                    self.exchanges[number] = self._exchange(f"exchange{carries}", exchange, dtype)
-                    carries += 1
         for number, write in enumerate(self._plan.writes):
             self.targets.append(self._write(f"y{number}", write))
 
@@ -163,19 +158,6 @@ class Parameters:
         self._arguments.append(SlotPointer(source, offset * dtype.itemsize))
         self._arguments += [SlotNumber(stride) for stride, seen in zip(strides, known, strict=True) if seen is None]
         return parameter.value
-
-    def _exchange(self, name: str, exchange: Exchange, dtype: DType) -> tuple[Value, Value, Value]:
-        """Totals, flags, and the number of all pieces."""
-        span = self._number(f"{name}_span", exchange.span)
-        entries = self._number(f"{name}_entries", 3 * exchange.span)
-        buffers = []
-        for kind, source, element in (("totals", exchange.totals, dtype), ("flags", exchange.flags, dtypes.int32)):
-            type_ = BufferType(element, (entries.name,), (1,), element.itemsize)
-            parameter = BufferParameter(f"{name}_{kind}", type_, True, True)
-            self._parameters.append(parameter)
-            self._arguments.append(SlotPointer(source, 0))
-            buffers.append(parameter.value)
-        return buffers[0], buffers[1], span
 
     def _gathered(self, name: str, source: int, dtype: DType, offset: int) -> Value:
         """A buffer that is read at computed elements. They all exist, so nothing needs to know how many there are."""

@@ -306,11 +306,6 @@ class Values:
             scanned = total = value
         else:
             scanned, total = builder.scan(statement.combiner, (value,), axis)
-        if statement.exchange is not None:
-            (result,) = merge(
-                builder, statement.combiner, (self._handed_on(number, statement, total, shape),), (scanned,)
-            )
-            return result
         carry = self.carries.get(number)
         if carry is None:
             self.carries[number] = total
@@ -318,21 +313,6 @@ class Values:
         (result,) = merge(builder, statement.combiner, (builder.broadcast(carry, shape),), (scanned,))
         (self.carries[number],) = merge(builder, statement.combiner, (carry,), (total,))
         return result
-
-    def _handed_on(self, number: int, statement: RunningFold, total: Value, shape: Shape) -> Value:
-        """What the pieces before this program's come to, repeated to `shape`."""
-        lowering, builder = self._lowering, self._builder
-        totals, flags, span = lowering.parameters.exchanges[number]
-        cut = lowering.running_axis
-        # The pieces of earlier rows: kept axes in row-major order.
-        row = lowering.zero
-        for axis, extent in enumerate(lowering.parameters.extents):
-            if axis != cut:
-                row = builder.map("add", builder.map("multiply", row, extent), self.window.offsets[axis])
-        first = builder.map("multiply", row, lowering.parameters.pieces[cut])
-        piece = lowering.piece_numbers[cut]
-        before = builder.scan_programs(statement.combiner, totals, flags, total, piece, first, span)
-        return builder.broadcast(before, shape)
 
     def first_carry(self, number: int) -> Value:
         """What a running fold starts from: the identity, or the fold of the pieces before this program's."""

@@ -99,33 +99,19 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """Where the pieces of a running fold hand in their totals, and find those before them (see `ScanPrograms`).
-
-    `totals` and `flags` number values of ``3 * span`` elements; flags are int32, and 0 before the kernel runs. `span` counts the
-    pieces of all rows.
-    """
-
-    totals: int
-    flags: int
-    span: int
-
-
-@dataclass(frozen=True)
 class RunningFold:
     """Inclusive running fold along the kernel's only reduced axis, in order; the value varies along it.
 
     Partition puts that axis innermost; where another axis is the one that is contiguous in memory, lowering moves it.
 
     On an axis that is cut into pieces, `before` holds the running folds of whole pieces: a piece starts from the entry of the piece
-    before it. The strides of `before` along the cut axis count pieces. With an `exchange` the pieces find that out while they run.
+    before it. The strides of `before` along the cut axis count pieces.
     """
 
     combiner: str
     operand: int
     dtype: DType
     before: Read | None = None
-    exchange: Exchange | None = None
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ cut as well: the pieces' totals, the running fold of these, then each piece from
 """
 
 from dataclasses import dataclass, field, replace
-from math import prod
 
 from blockarray.fusion.lower import problem_of
 from blockarray.fusion.lower_analysis import (
@@ -23,7 +22,6 @@ from blockarray.fusion.plan import (
     Apply,
     Convert,
     DomainAxis,
-    Exchange,
     Fold,
     Fresh,
     GraphPlan,
@@ -39,10 +37,8 @@ from blockarray.fusion.plan import (
     Take,
     Write,
 )
-from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.schedules.choose import piece_of
-from codegen.schedules.lanes import exchanged_elements
 from codegen.target import Target
 
 _PIECES = "pieces of the reduced axis go to different programs"
@@ -79,8 +75,6 @@ def split_kernel(plan: KernelPlan, values: list[PlanValue], target: Target) -> l
     if not piece:
         return [bare]
     if any(isinstance(statement, RunningFold) for statement in bare.statements):
-        if _may_exchange(bare, target):
-            return _exchanging(bare, values, target)
         return _split_running(bare, values, piece) or [plan]
     return _Cut(bare, analyze(bare), values, axis, piece).kernels()
 
@@ -288,45 +282,6 @@ def _without_unused(plan: KernelPlan) -> KernelPlan:
     copy.copy([write.value for write in plan.writes])
     writes = tuple(copy.write(write) for write in plan.writes)
     return replace(plan, statements=tuple(copy.statements), writes=writes)
-
-
-def _may_exchange(plan: KernelPlan, target: Target) -> bool:
-    """Whether pieces of running folds can wait for one another: on GPUs, along the innermost axis, and if folds do not nest."""
-    running = [n for n, statement in enumerate(plan.statements) if isinstance(statement, RunningFold)]
-    behind = [operand for number in running for operand in operands_of(plan.statements[number])]
-    return (
-        target.lanes > 1
-        and plan.axes[-1].reduced
-        and not plan.aliased
-        and not any(isinstance(statement, Fold) for statement in plan.statements)
-        and not set(running) & set(closure(plan, behind))
-        and all(dtype_of(plan.statements[number]).kind != "boolean" for number in running)
-    )
-
-
-def _exchanging(plan: KernelPlan, values: list[PlanValue], target: Target) -> list[KernelPlan]:
-    """A kernel that clears flags, and one whose programs hand on the totals of their pieces: every element is read once."""
-    piece = exchanged_elements(problem_of(plan, analyze(plan)))
-    cut = replace(plan.axes[-1], piece=piece)
-    span = cut.pieces * prod(axis.extent for axis in plan.axes[:-1])
-    statements = list(plan.statements)
-    steps = []
-    for number, statement in enumerate(plan.statements):
-        if not isinstance(statement, RunningFold):
-            continue
-        values += [
-            Fresh(statement.dtype, 3 * span, None, partial=True),
-            Fresh(dtypes.int32, 3 * span, None, partial=True),
-        ]
-        totals, flags = len(values) - 2, len(values) - 1
-        statements[number] = replace(statement, exchange=Exchange(totals, flags, span))
-        clear = Write(flags, 0, 0, (1,))
-        steps.append(
-            KernelPlan(
-                f"{plan.name}_clear", (DomainAxis(3 * span),), (Literal(0, dtypes.int32),), (clear,), reason=_TOTALS
-            )
-        )
-    return [*steps, replace(plan, axes=(*plan.axes[:-1], cut), statements=tuple(statements))]
 
 
 def _split_running(plan: KernelPlan, values: list[PlanValue], piece: int) -> list[KernelPlan]:

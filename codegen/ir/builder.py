@@ -25,7 +25,6 @@ from codegen.ir.operations import (
     Reduce,
     Reshape,
     Scan,
-    ScanPrograms,
     Scatter,
     Store,
 )
@@ -130,12 +129,6 @@ class Builder:
         """Write a window of `buffer`."""
         checks = (True,) * buffer.buffer.rank if checked is None else checked
         self.add(Store(operands=(buffer, *offsets, value), checked=checks))
-
-    def scan_programs(
-        self, function: str, totals: Value, flags: Value, total: Value, piece: Value, first: Value, span: Value
-    ) -> Value:
-        """The fold of what the programs before this one hand in; see `ScanPrograms`."""
-        return self.add(ScanPrograms(operands=(totals, flags, total, piece, first, span), function=function)).result
 
     def gather(self, buffer: Value, indices: Sequence[Value], checked: bool = True, fill: Number = 0) -> Value:
         """Elements at computed positions."""

@@ -20,7 +20,6 @@ from codegen.ir.interpreter_memory import (
 )
 from codegen.ir.kernel import Body, BufferParameter, IndexParameter, Kernel, Value
 from codegen.ir.operations import (
-    PROGRAM_GROUP,
     Allocate,
     Broadcast,
     Cast,
@@ -37,7 +36,6 @@ from codegen.ir.operations import (
     Reduce,
     Reshape,
     Scan,
-    ScanPrograms,
     Scatter,
     Store,
 )
@@ -277,47 +275,6 @@ class _Program:
         running = tuple(np.concatenate(arrays, axis) for arrays in zip(*steps, strict=True))
         return running + partial
 
-    def scan_programs(self, operation: ScanPrograms) -> Arrays:
-        """Programs run in order here: those before have handed in their totals."""
-        totals, flags = (self._buffer(value).array for value in operation.operands[:2])
-        total = self._array(operation.operands[2])
-        piece, first, span = self._scalars(operation.operands[3:])
-        name = operation.function
-        (neutral,) = COMBINERS[name].identity((operation.operands[2].block.dtype,))
-        shape = total.shape
-
-        def entry(level: int, number: int) -> Array:
-            place = level * span + first + number
-            if not flags[place]:
-                raise self._access(operation).error(f"waits for entry {number} of level {level}, which nobody hands in")
-            return totals[place].reshape(shape)
-
-        def hand_in(level: int, value: Array) -> None:
-            place = level * span + first + (piece >> (5 * level))
-            totals[place] = value.reshape(())
-            flags[place] = 1
-
-        def earlier_in_group(level: int) -> Array:
-            number = piece >> (5 * level)
-            begin = number - number % PROGRAM_GROUP
-            parts = [entry(level, one) for one in range(begin, number)]
-            parts += [np.full(shape, neutral).astype(totals.dtype)] * (PROGRAM_GROUP - len(parts))
-            while len(parts) > 1:
-                parts = [combine(name, (a,), (b,))[0] for a, b in zip(parts[::2], parts[1::2], strict=True)]
-            return parts[0]
-
-        hand_in(0, total)
-        before = earlier_in_group(0)
-        if piece % PROGRAM_GROUP == PROGRAM_GROUP - 1:
-            hand_in(1, combine(name, (before,), (total,))[0])
-        before = combine(name, (earlier_in_group(1),), (before,))[0]
-        groups = PROGRAM_GROUP * PROGRAM_GROUP
-        if piece >= groups:
-            before = combine(name, (entry(2, piece // groups - 1),), (before,))[0]
-        if piece % groups == groups - 1:
-            hand_in(2, combine(name, (before,), (total,))[0])
-        return (before,)
-
     def dot(self, operation: Dot) -> Arrays:
         """A matrix product added to the accumulator, in the accumulator's dtype (halves in float32)."""
         a, b, accumulator = self._arrays(operation.operands)
@@ -392,7 +349,6 @@ OPERATION_MEANINGS: Mapping[type[Operation], Callable[..., tuple[Array | Interpr
     Reshape: _Program.reshape,
     Reduce: _Program.reduce,
     Scan: _Program.scan,
-    ScanPrograms: _Program.scan_programs,
     Dot: _Program.dot,
     Load: _Program.load,
     Store: _Program.store,

@@ -203,39 +203,6 @@ class Scan(Operation):
         return tuple(value.type for value in self.operands) + totals
 
 
-# Entries of each level of `ScanPrograms` that one entry of the level above stands for: a warp reads them at once.
-PROGRAM_GROUP = 32
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ScanPrograms(Operation):
-    """The fold of what earlier programs handed in, while they may still run: what a running fold goes on from.
-
-    Operands: a buffer of totals and one of int32 flags, both with one axis; the program's own total, of one element; its number
-    `piece` among the programs of its line; the number `first` of programs in earlier lines, and the number `span` of all
-    programs. The buffers have three levels of `span` entries: of programs, of groups of `PROGRAM_GROUP` programs, and of
-    everything up to the end of a group of groups. Flags are 0 before the first program. The fold goes by these levels, so that
-    its order does not depend on which program is faster.
-    """
-
-    function: str
-    name: ClassVar[str] = "scan_programs"
-    effect: ClassVar[Effect] = "write"
-
-    def infer(self) -> tuple[Type, ...]:
-        _require(len(self.operands) == 6, self.name, "6 operands", len(self.operands))
-        totals, flags = (_buffer(value, self.name) for value in self.operands[:2])
-        total = _block(self.operands[2], self.name)
-        combiner = COMBINERS.get(self.function)
-        if combiner is None or combiner.arity != 1:
-            raise VerificationError(f"{self.name}: {self.function!r} is no combiner of single values")
-        _require(totals.rank == flags.rank == 1, self.name, "buffers of one axis", totals)
-        _require(totals.dtype is total.dtype, self.name, f"a total of {totals.dtype}", total)
-        _require(flags.dtype is dtypes.int32, self.name, "int32 flags", flags)
-        _require(all(extent == 1 for extent in total.shape), self.name, "a total of one element", total)
-        return (total,)
-
-
 def _folded(operation: Reduce | Scan, value: Value) -> BlockType:
     combiner = COMBINERS.get(operation.function)
     if combiner is None:
@@ -421,7 +388,7 @@ class If(Operation):
 OPERATIONS: dict[str, type[Operation]] = {
     row.name: row
     for row in (
-        Constant, Iota, Cast, Map, Broadcast, Reshape, Reduce, Scan, ScanPrograms, Dot, Load, Store,
+        Constant, Iota, Cast, Map, Broadcast, Reshape, Reduce, Scan, Dot, Load, Store,
         Gather, Scatter, Allocate, ProgramIndex, For, If,
     )
 }  # fmt: skip

@@ -19,7 +19,6 @@ from codegen.ir.operations import (
     ProgramIndex,
     Reduce,
     Scan,
-    ScanPrograms,
     Scatter,
     Store,
 )
@@ -119,11 +118,7 @@ class _Verifier:
         problem = check(operation) if check is not None else None
         if problem is None and isinstance(operation, ProgramIndex) and not 0 <= operation.axis < len(self._kernel.grid):
             problem = f"axis {operation.axis} of a grid with {len(self._kernel.grid)} axes"
-        if (
-            problem is None
-            and isinstance(operation, (Store, Scatter, ScanPrograms))
-            and operation.operands[0] not in self._writable
-        ):
+        if problem is None and isinstance(operation, (Store, Scatter)) and operation.operands[0] not in self._writable:
             problem = "expected a buffer parameter that is `written`, or memory of the program"
         if problem is not None:
             raise self._fail(operation, problem)

@@ -3,7 +3,7 @@
 from math import gcd
 
 from codegen.ir.kernel import Body, Value
-from codegen.ir.operations import For, If, Operation, ScanPrograms, Scatter, Store
+from codegen.ir.operations import For, If, Operation, Scatter, Store
 from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.hooks import Memory
@@ -92,7 +92,7 @@ def _written_outside(context: EmissionContext, bodies: tuple[Body, ...]) -> list
 
 
 def _writes(operation: Operation) -> bool:
-    return isinstance(operation, (Store, Scatter, ScanPrograms))
+    return isinstance(operation, (Store, Scatter))
 
 
 def _phis(context: EmissionContext, value: Value, names: list[str], block: str) -> list[Phi]:

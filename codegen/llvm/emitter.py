@@ -22,7 +22,6 @@ from codegen.ir.operations import (
     Reduce,
     Reshape,
     Scan,
-    ScanPrograms,
     Scatter,
     Store,
 )
@@ -41,7 +40,7 @@ from codegen.llvm.hooks import Emission
 from codegen.llvm.memory import emit_allocate, emit_load, emit_store
 from codegen.llvm.positions import emit_gather, emit_scatter
 from codegen.llvm.products import emit_dot
-from codegen.llvm.reductions import emit_reduce, emit_scan, emit_scan_programs
+from codegen.llvm.reductions import emit_reduce, emit_scan
 from codegen.target import Target
 
 # An emitter takes the operation class that it stands for, which a mapping of classes to callables cannot say.
@@ -54,7 +53,6 @@ EMITTERS: Mapping[type[Operation], Callable[[EmissionContext, Any], None]] = {
     Reshape: emit_reshape,
     Reduce: emit_reduce,
     Scan: emit_scan,
-    ScanPrograms: emit_scan_programs,
     Dot: emit_dot,
     Gather: emit_gather,
     Scatter: emit_scatter,

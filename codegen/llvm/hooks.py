@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.dtypes import DType
-from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Kernel
 from codegen.llvm.core import Register
 from codegen.llvm.fragments import AxisSplit
@@ -111,24 +110,6 @@ class Access:
         return self.inside is None and self.first is None and self.last is None
 
 
-@dataclass(frozen=True)
-class ProgramLine:
-    """Where programs hand in what they come to; see `ScanPrograms`.
-
-    Attributes
-    ----------
-    totals, flags : Memory
-    piece, first, span : str
-        Number of the program in its line, programs of earlier lines, and all programs, as i64.
-    """
-
-    totals: Memory
-    flags: Memory
-    piece: str
-    first: str
-    span: str
-
-
 class Emission(ABC):
     """One target's hooks; stateless, one object serves all emissions.
 
@@ -194,10 +175,6 @@ class Emission(ABC):
         self, context: "EmissionContext", axis: AxisSplit, partials: list[Partial], combine: Combine
     ) -> tuple[list[Partial], list[Partial]]:
         """For each partial result: the fold of those of earlier lanes of the axis, and that of all its lanes."""
-
-    def scan_programs(self, context: "EmissionContext", line: ProgramLine, total: Partial, combine: Combine) -> Partial:
-        """Hand in a total, wait for those of the programs before, and fold these."""
-        raise InternalCompilerError(f"scan_programs: on {context.target.kind} programs do not wait for one another")
 
     @abstractmethod
     def barrier(self, context: "EmissionContext") -> None:

@@ -2,11 +2,11 @@
 
 from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Value
-from codegen.ir.operations import Reduce, Scan, ScanPrograms
+from codegen.ir.operations import Reduce, Scan
 from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.core import Register
-from codegen.llvm.hooks import Combine, Partial, ProgramLine
+from codegen.llvm.hooks import Combine, Partial
 from codegen.scalar.combiners import combiner
 from codegen.scalar.function import Algebra
 from codegen.scalar.table import TABLE
@@ -119,21 +119,6 @@ def emit_scan(context: EmissionContext, operation: Scan) -> None:
         names = [scanned[number][position].name for number in range(source.registers)]
         context.define(operation.results[position], names)
         context.define(operation.results[arity + position], [end[position].name for end in ends])
-
-
-def emit_scan_programs(context: EmissionContext, operation: ScanPrograms) -> None:
-    """What earlier programs of a line come to."""
-    totals, flags, total, piece, first, span = operation.operands
-    line = ProgramLine(
-        context.memory(totals),
-        context.memory(flags),
-        context.scalar(piece),
-        context.scalar(first),
-        context.scalar(span),
-    )
-    own = partial_at(context, (total,), 0)
-    (before,) = context.hooks.scan_programs(context, line, own, combine_of(context, operation.function))
-    context.define(operation.result, [before.name])
 
 
 def _scan_run(

@@ -24,8 +24,6 @@ def schedule_for_lanes(problem: Problem, target: Target) -> Schedule:
     """Sizes for one program of many lanes."""
     if not problem.reduced_axes:
         return _elementwise(problem, target)
-    if problem.exchanges:
-        return _exchanged_piece(problem, target)
     if not problem.reduced[-1]:
         return _columns(problem, target)
     if prod(problem.whole_tile()) <= _longest_whole_row(problem, target) and not any(problem.pieces):
@@ -214,21 +212,6 @@ def _long_rows(problem: Problem, target: Target) -> Schedule:
     steps = STEPS if problem.sums and long else 1
     reason = f"rows of {problem.reach(blocked)} stream through, {windows * tile[blocked]} elements at a time"
     return _with_lanes("streaming", tile, spread, run, [reason], blocked, steps, windows)
-
-
-def exchanged_elements(problem: Problem) -> int:
-    """Elements of a piece whose total is handed on to the pieces behind it: as many as registers of one program hold well."""
-    return _LANES * max(4, min(16, _WHOLE_ROW_BYTES_PER_LANE // 2 * 8 // problem.element_bits))
-
-
-def _exchanged_piece(problem: Problem, target: Target) -> Schedule:
-    """One row's piece in the registers of a program."""
-    blocked = problem.rank - 1
-    tile = [1] * problem.rank
-    tile[blocked] = problem.pieces[blocked]
-    run = min(longest_run(problem), 4)
-    reason = f"pieces of {tile[blocked]} stay in registers, and wait for the totals of those before"
-    return _with_lanes("whole", tile, _spread(tile, run, _LANES), run, [reason])
 
 
 def _side_by_side(problem: Problem) -> tuple[int, int]:

@@ -60,8 +60,6 @@ class Problem:
         For one point: bytes of what is costly, computed in one pass and needed again in a later one.
     gathers : bool
         A fold takes several elements at a time for less than one after the other (`Combiner.gather`).
-    exchanges : bool
-        Pieces of a running fold hand on what they come to while they run: a program holds its piece at once.
     """
 
     extents: tuple[int, ...]
@@ -76,7 +74,6 @@ class Problem:
     sums: bool = False
     kept_bytes: int = 0
     gathers: bool = False
-    exchanges: bool = False
 
     @property
     def rank(self) -> int:

@@ -343,9 +343,7 @@ class Machine:
         mode = instruction.opcode[2]
         target, source, distance, clamp, members = instruction.operands
         expected = bin(int(members) & 0xFFFFFFFF).count("1")
-        warps = np.bincount(lanes // WARP)
-        whole = min(self.program.lanes, WARP)
-        if (warps[warps > 0] != whole).any() or whole != expected:
+        if len(lanes) != self.program.lanes or min(self.program.lanes, WARP) != expected:
             raise MachineError(f"{instruction.text}: not all lanes take part")
         values = self._read(source, lanes, np.uint32)
         step = self._read(distance, lanes, np.uint32).astype(int)
@@ -353,8 +351,7 @@ class Machine:
         wanted = {"bfly": lane ^ step, "idx": step, "up": lane - step, "down": lane + step}[mode]
         outside = (wanted < int(clamp)) if mode == "up" else (wanted > int(clamp))
         wanted = np.where(outside, lane, wanted)
-        # Lanes come in order, a warp after the other.
-        self._write(target, lanes, values[np.arange(len(lanes)) - lane + wanted])
+        self._write(target, lanes, values[(lanes - lane) + wanted])
 
     def _compute(self, instruction: Instruction, lanes: Lanes) -> None:
         opcode = instruction.opcode

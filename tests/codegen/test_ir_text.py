@@ -67,8 +67,6 @@ kernel everything(
   x: buffer float32[n, 4] strides (4, 1) align 16
   p: buffer int64[] strides () align 8
   y: buffer float32[n, 4] strides (-4, 1) align 16 written
-  totals: buffer float32[n] strides (1) align 4 written
-  flags: buffer int32[n] strides (1) align 4 written
 ) grid (n by 4, 1 by 1) layout lanes 1x1 run 1x1 register 4 {
   %0: int64 = constant dtype=int64 number=0 shape=()
   %1: float32[4, 4] = constant dtype=float32 number=-0.0 shape=(4, 4)
@@ -94,8 +92,6 @@ kernel everything(
     yield %11, %s.2
   }
   scatter %y, %2, %2, %s
-  %own: float32[1, 1] = constant dtype=float32 number=1.0 shape=(1, 1)
-  %before: float32[1, 1] = scan_programs add %totals, %flags, %own, %4, %0, %n
 }
 """
 

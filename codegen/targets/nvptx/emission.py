@@ -17,10 +17,10 @@ from codegen.llvm.entry import (
     state_alias_scopes,
 )
 from codegen.llvm.fragments import AxisSplit
-from codegen.llvm.hooks import Access, Combine, Emission, Memory, Partial, ProgramLine
+from codegen.llvm.hooks import Access, Combine, Emission, Memory, Partial
 from codegen.llvm.index import Index
 from codegen.target import Target
-from codegen.targets.nvptx import lanes, programs
+from codegen.targets.nvptx import lanes
 from codegen.targets.nvptx.access import load_elements, store_elements
 from codegen.targets.nvptx.description import blocks_of_program
 from codegen.targets.nvptx.shared import SharedMemory
@@ -178,10 +178,6 @@ class NvptxEmission(Emission):
     ) -> tuple[list[Partial], list[Partial]]:
         """Shuffles inside a warp, then shared memory."""
         return lanes.scan_lanes(context, _entry(context).shared, axis, partials, combine)
-
-    def scan_programs(self, context: EmissionContext, line: ProgramLine, total: Partial, combine: Combine) -> Partial:
-        """Through memory that all programs see."""
-        return programs.scan_programs(context, _entry(context).shared, line, total, combine)
 
     def barrier(self, context: EmissionContext) -> None:
         """A barrier of the thread block, or of all blocks of the cluster."""

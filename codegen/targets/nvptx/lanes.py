@@ -140,15 +140,6 @@ def _reduce_cluster(
     return result
 
 
-def fold_warp(context: EmissionContext, partial: Partial, combine: Combine) -> Partial:
-    """Fold one partial result of each lane of a warp, in their order."""
-    distance = 1
-    while distance < WARP:
-        partial = _butterfly(context, distance, partial, combine)
-        distance *= 2
-    return partial
-
-
 def _butterfly(context: EmissionContext, stride: int, partial: Partial, combine: Combine) -> Partial:
     other = tuple(_shuffle(context, "bfly", register, stride, WARP - 1) for register in partial)
     if combine.symmetric:
