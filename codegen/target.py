@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 TargetKind = Literal["cpu", "nvptx"]
-Copies = Literal["tensor maps", "asynchronous"]
+Copies = Literal["tensor maps", "asynchronous", "panels"]
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,9 @@ class MatmulInstruction:
         Extents of the tiles that it is offered for.
     lanes : int
         Lanes that hold the accumulators.
-    copies : {"tensor maps", "asynchronous"}
-        How operands reach shared memory: by the copy engine, which needs aligned rows, or by copies of the lanes.
+    copies : {"tensor maps", "asynchronous", "panels"}
+        How operands reach the program's memory: by the copy engine, which needs aligned rows, by copies of the lanes, or
+        widened into panels on the host's stack.
     operations_per_cycle : int
         Multiplications and additions of one multiprocessor in one cycle.
     bytes_per_cycle : int
@@ -69,7 +70,8 @@ class Target:
     shared_bytes : int
         Memory that the lanes of a program can share, in bytes; on the host what a program may put on its stack.
     functions : frozenset of str
-        Names of table rows, and ``"half_conversion"``, that the target lowers without a library call.
+        Names of table rows, ``"half_conversion"`` and ``"fused_multiply_add"``, that the target lowers without a library
+        call.
     libraries : frozenset of str
         External symbols that compiled code may call; the loader provides them.
     cores : int

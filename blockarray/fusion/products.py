@@ -33,7 +33,8 @@ def schedule_of(product: Product, target: Target) -> MatmulSchedule:
 
 def describe_schedule(product: Product, target: Target) -> str:
     """Who computes a product on a target and how, for people."""
-    return "NumPy's BLAS" if target.lanes == 1 else str(schedule_of(product, target))
+    schedule = schedule_of(product, target)
+    return "NumPy's BLAS" if target.lanes == 1 and not schedule.instruction else str(schedule)
 
 
 def friendly_view(view: View) -> View:

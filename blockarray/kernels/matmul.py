@@ -24,6 +24,7 @@ from codegen.dtypes import DType
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import BufferParameter, GridAxis, IndexParameter, Kernel, Parameter, Value
 from codegen.ir.layout import Layout
+from codegen.ir.products import accumulator_layout
 from codegen.ir.types import BufferType
 from codegen.schedules.matmul import MatmulSchedule
 from codegen.target import Target
@@ -104,11 +105,6 @@ PARTS = -1
 """The number that stands for the parts of sums among the values of a plan."""
 
 
-def bind_device_product(product: Product, device: Backend) -> DeviceProduct:
-    """The product as a step that can be run on `device`."""
-    return DeviceProduct(product, device)
-
-
 def _swapped(view: View) -> View:
     offset, shape, strides = view
     return offset, (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
@@ -121,14 +117,17 @@ def lower_product(product: Product, target: Target, schedule: MatmulSchedule | N
     a, b, result = (product.a, product.a_view), (product.b, product.b_view), (product.target, whole)
     if chosen.swapped:
         a, b, result = ((number, _swapped(view)) for number, view in (b, a, result))
-    if not chosen.instruction:
+    layout = Layout(_LANES, _RUN)
+    if chosen.instruction:
+        layout = accumulator_layout(target.matmul_instruction(chosen.instruction), chosen.m)
+    else:
         tile = _tile(product, target.cores)
         chosen = MatmulSchedule("", tile, tile, _SLICE)
     if chosen.parts == 1:
-        return [_lower(product.dtype, product.dtype, a, b, result, chosen)]
+        return [_lower(product.dtype, product.dtype, a, b, result, chosen, layout)]
     parts_view = (0, (chosen.parts, *result[1][1]), (prod(product.shape), *result[1][2]))
     return [
-        _lower(product.dtype, dtypes.float32, a, b, (PARTS, parts_view), chosen),
+        _lower(product.dtype, dtypes.float32, a, b, (PARTS, parts_view), chosen, layout),
         _lower_sum(product, chosen.parts),
     ]
 
@@ -140,6 +139,7 @@ def _lower(
     b: tuple[int, View],
     result: tuple[int, View],
     schedule: MatmulSchedule,
+    layout: Layout,
 ) -> LoweredProduct:
     """The kernel of a product: a loop over slices of the summed axis."""
     tile_m, tile_n, tile_k = schedule.m, schedule.n, schedule.k
@@ -166,7 +166,7 @@ def _lower(
     counted = ("parts",) if in_parts else ()
     target = declare("target", result_dtype, result[0], friendly_view(result[1]), (*counted, *names, "m", "n"))
     builder = Builder()
-    first = len(counted)
+    first = len(counted) + (schedule.sharers > 1)
     places = tuple(builder.program_index(first + axis) for axis in range(len(batch)))
     row = builder.map("multiply", builder.program_index(first + len(batch), "row"), builder.index(tile_m))
     column = builder.map("multiply", builder.program_index(first + len(batch) + 1, "column"), builder.index(tile_n))
@@ -196,14 +196,16 @@ def _lower(
     (total,) = builder.loop(begin, end, tile_k, [start], add_slice, "inner")
     finished = _narrowed(builder, total, dtype) if result_dtype is dtype else total
     store_places = (*((part,) if part is not None else ()), *places, row, column)
-    finished = builder.reshape(finished, (*(1,) * (first + len(batch)), tile_m, tile_n))
-    builder.store(target, store_places, finished, (*(False,) * first, *checked))
+    finished = builder.reshape(finished, (*(1,) * (len(counted) + len(batch)), tile_m, tile_n))
+    builder.store(target, store_places, finished, (*(False,) * len(counted), *checked))
+    shared = (GridAxis(1, 1, schedule.sharers),) if schedule.sharers > 1 else ()
     grid = (
+        *shared,
         *(GridAxis(name) for name in (*counted, *names)),
         GridAxis("m", tile_m, schedule.together),
         GridAxis("n", tile_n),
     )
-    kernel = builder.kernel("matrix_product", parameters, grid, Layout(_LANES, _RUN))
+    kernel = builder.kernel("matrix_product", parameters, grid, layout)
     programs = -(-m // tile_m) * -(-n // tile_n) * prod(batch) * schedule.parts
     return LoweredProduct(kernel, tuple(arguments), programs)
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from codegen.dtypes import DType
 from codegen.ir.kernel import Body
+from codegen.ir.layout import Layout
 from codegen.ir.operations import DotLoop
 from codegen.ir.types import BufferType
 from codegen.target import MatmulInstruction
@@ -17,6 +18,8 @@ MAP_BYTES = 16
 
 MAP_AXES = 5
 """Most axes of a tensor map."""
+
+_REGISTERS_OF_A_ROW = 4
 
 NARROWEST_PANEL = 64
 """Columns of a panel with the 128-byte pattern: what an operand that is contiguous along rows or columns comes in."""
@@ -54,6 +57,17 @@ def operand_facts(buffer: BufferType, inner_axis: int, outer_axis: int) -> Opera
     is_mapped = contiguous != "none" and buffer.strides[other] is None
     repeated = sum(stride == 0 for stride in buffer.strides)
     return OperandFacts(buffer.dtype, contiguous, buffer.alignment, buffer.rank - repeated if is_mapped else 0)
+
+
+def accumulator_layout(row: MatmulInstruction, m: int) -> Layout:
+    """How an instruction spreads the rows and columns of a tile: four lanes side by side, eight below one another.
+
+    On the host one lane holds everything, a row in a few machine registers.
+    """
+    if row.lanes == 1:
+        return Layout((1, 1), (1, 1), row.columns[0] // _REGISTERS_OF_A_ROW)
+    rows = row.lanes // 4
+    return Layout((rows, 4), (1, 2), 1, (8, 4), (m // rows, 1))
 
 
 def refusal(

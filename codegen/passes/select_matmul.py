@@ -15,7 +15,6 @@ The layout of the kernel becomes that of the instruction's accumulators. A kerne
 from dataclasses import replace
 
 from codegen.ir.kernel import Body, Kernel, Value
-from codegen.ir.layout import Layout
 from codegen.ir.operations import (
     Broadcast,
     Cast,
@@ -31,7 +30,7 @@ from codegen.ir.operations import (
     Reshape,
     Store,
 )
-from codegen.ir.products import operand_facts, refusal
+from codegen.ir.products import accumulator_layout, operand_facts, refusal
 from codegen.target import MatmulInstruction, Target
 
 # What may stand around the loop: operations that leave every element where it is.
@@ -55,12 +54,6 @@ def select_matmul(kernel: Kernel, target: Target) -> Kernel:
             operations = tuple(product if operation is loop else operation for operation in kernel.body.operations)
             return replace(kernel, body=Body((), operations), layout=accumulator_layout(row, shape[0]))
     return kernel
-
-
-def accumulator_layout(row: MatmulInstruction, m: int) -> Layout:
-    """How an instruction spreads the rows and columns of a tile: four lanes side by side, eight below one another."""
-    rows = row.lanes // 4
-    return Layout((rows, 4), (1, 2), 1, (8, 4), (m // rows, 1))
 
 
 def dot_loop_of(loop: For, row: MatmulInstruction) -> DotLoop | None:

@@ -18,14 +18,26 @@ _CYCLES_PER_MISSING_ROW = 4
 # Operands that changed places, and elements of the result that leave transposed in a cycle.
 _SWAPPED_LOADS = 1.3
 _SWAPPED_ELEMENTS_PER_CYCLE = 6
-# What a multiprocessor gets from memory in a cycle while all of them read.
+_COLUMNS_OF_OVERHEAD = 16
+# What a multiprocessor gets in a cycle while all of them read: from memory, or where all arrays may still be in the cache.
 _MEMORY_BYTES_PER_CYCLE = 18
+_CACHE_BYTES_PER_CYCLE = 45
+_SHARE_OF_CACHE = 0.75
 # A second kernel that adds parts up: its start, and what of the parts a multiprocessor writes or reads in a cycle.
 _SECOND_KERNEL_CYCLES = 3500
 _PART_BYTES_PER_CYCLE = 10
 # Of two schedules that wait for memory alike, the one that computes for less time.
 _SHARE_OF_HIDDEN_WORK = 0.1
 _MOST_PARTS = 16
+# Programs that share a sum: until all parts have arrived, and what arrives of them in a cycle.
+_SHARING_CYCLES = 2000
+_SHARED_BYTES_PER_CYCLE = 9
+# Of all multiprocessors, those that clusters of so many programs find room on: a cluster lies in one part of the card.
+_SHARE_FOR_CLUSTERS = {1: 1.0, 2: 0.97, 4: 0.85, 8: 0.75}
+_FEWEST_SHARED_SLICES = 2
+# What a program must be able to hold: stages of operands, and the tile on its way out.
+_FEWEST_STAGES = 4
+_STORED_BYTES = 33 << 10
 # A program whose part of the sum is shorter than so many slices spends its time on the way to memory.
 _FEWEST_SLICES = 4
 
@@ -68,6 +80,8 @@ class MatmulSchedule:
         Pieces of the summed axis that different programs add up; a second kernel adds them together.
     together : int
         Programs below one another that run side by side and share what they read of the right operand.
+    sharers : int
+        Programs that share a sum and each other's memory; one of them adds their parts together and goes on.
     swapped : bool
         Operands change places, and the result is computed transposed.
     reasons : tuple of str
@@ -81,6 +95,7 @@ class MatmulSchedule:
     parts: int = 1
     swapped: bool = False
     together: int = 1
+    sharers: int = 1
     reasons: tuple[str, ...] = ()
 
     def __str__(self) -> str:
@@ -89,6 +104,8 @@ class MatmulSchedule:
         text = f"{self.instruction} tile {self.m}x{self.n}x{self.k}"
         if self.parts > 1:
             text += f", sum in {self.parts} parts"
+        if self.sharers > 1:
+            text += f", sum shared by {self.sharers}"
         if self.together > 1:
             text += f", {self.together} together"
         if self.swapped:
@@ -100,7 +117,7 @@ def choose_matmul(problem: MatmulProblem, target: Target) -> MatmulSchedule:
     """The fastest schedule by the cost model, with the reasons for which faster instructions were not taken."""
     reasons: list[str] = []
     for row in target.matmul_instructions:
-        candidates = list(_candidates(problem, row))
+        candidates = list(_candidates(problem, row, target))
         if candidates:
             best = min(candidates, key=lambda schedule: cost_of(schedule, problem, row, target))
             return replace(best, reasons=tuple(reasons))
@@ -108,7 +125,7 @@ def choose_matmul(problem: MatmulProblem, target: Target) -> MatmulSchedule:
     return MatmulSchedule("", reasons=tuple(reasons))
 
 
-def _candidates(problem: MatmulProblem, row: MatmulInstruction) -> Iterator[MatmulSchedule]:
+def _candidates(problem: MatmulProblem, row: MatmulInstruction, target: Target) -> Iterator[MatmulSchedule]:
     for swapped in (False, True):
         one = problem.swapped() if swapped else problem
         for m in row.rows:
@@ -120,9 +137,26 @@ def _candidates(problem: MatmulProblem, row: MatmulInstruction) -> Iterator[Matm
                         continue
                     slices = -(-problem.k // k)
                     parts = 1
-                    while parts <= _MOST_PARTS and (parts == 1 or slices >= parts * _FEWEST_SLICES):
+                    for sharers in _sharers(problem, row, m, n, k, target):
+                        yield MatmulSchedule(row.name, m, n, k, 1, swapped, sharers=sharers)
+                    # A second kernel for the parts pays where many programs run at once.
+                    while parts <= (_MOST_PARTS if row.lanes > 1 else 1) and (
+                        parts == 1 or slices >= parts * _FEWEST_SLICES
+                    ):
                         yield MatmulSchedule(row.name, m, n, k, parts, swapped)
                         parts *= 2
+
+
+def _sharers(problem: MatmulProblem, row: MatmulInstruction, m: int, n: int, k: int, target: Target) -> Iterator[int]:
+    """How many programs can share a sum: their parts lie beside the operands."""
+    if row.copies != "tensor maps":
+        return
+    itemsize = problem.a.dtype.itemsize
+    kept = _FEWEST_STAGES * (m + n) * k * itemsize + _STORED_BYTES
+    for sharers in (2, 4, 8):
+        parts = (sharers - 1) * m * n * problem.accumulator.itemsize
+        if kept + parts <= target.shared_bytes and problem.k >= sharers * _FEWEST_SHARED_SLICES * k:
+            yield sharers
 
 
 def _why_not(problem: MatmulProblem, row: MatmulInstruction) -> str:
@@ -133,26 +167,30 @@ def cost_of(schedule: MatmulSchedule, problem: MatmulProblem, row: MatmulInstruc
     """Cycles that a schedule takes, as a model has them: rounds of tiles, each bound by arithmetic or by what it reads."""
     one = problem.swapped() if schedule.swapped else problem
     m, n, k = schedule.m, schedule.n, schedule.k
-    tiles = problem.batch * -(-one.m // m) * -(-one.n // n) * schedule.parts
-    slices = ceil(ceil(problem.k / k) / schedule.parts)
-    arithmetic = 2 * m * n * k / row.operations_per_cycle
-    # Rows of the left operand pass through the multiplier again for each instruction, however few its columns are.
-    arithmetic = max(arithmetic, 2 * m * 48 * k / row.operations_per_cycle)
+    tiles = problem.batch * -(-one.m // m) * -(-one.n // n) * schedule.parts * schedule.sharers
+    slices = ceil(ceil(problem.k / k) / (schedule.parts * schedule.sharers))
+    # A narrow tile passes its rows through the multiplier for few columns.
+    arithmetic = 2 * m * (n + _COLUMNS_OF_OVERHEAD) * k / row.operations_per_cycle
     loading = (m + n) * k * problem.a.dtype.itemsize / row.bytes_per_cycle
     if row.copies == "tensor maps":
         loading += _CYCLES_PER_MISSING_ROW * (_missing(one.m, m) + _missing(one.n, n))
     if schedule.swapped:
         loading *= _SWAPPED_LOADS
     if row.copies == "tensor maps":
-        rounds: float = -(-tiles // target.cores)
+        rounds: float = ceil(tiles / (target.cores * _SHARE_FOR_CLUSTERS[schedule.sharers]))
     else:
         # Several programs share a multiprocessor.
         rounds = max(1.0, tiles / target.cores)
     working = rounds * (slices * max(arithmetic, loading) + _TILE_CYCLES + _CYCLES_PER_COLUMN * n)
+    if schedule.sharers > 1:
+        parts_bytes = (schedule.sharers - 1) * m * n * problem.accumulator.itemsize
+        working += rounds * (_SHARING_CYCLES + parts_bytes / _SHARED_BYTES_PER_CYCLE)
     if schedule.swapped:
         working += rounds * m * n / _SWAPPED_ELEMENTS_PER_CYCLE
-    elements = problem.m * problem.k + problem.k * problem.n + problem.m * problem.n
-    moving = problem.batch * elements * problem.a.dtype.itemsize / (_MEMORY_BYTES_PER_CYCLE * target.cores)
+    elements = problem.batch * (problem.m * problem.k + problem.k * problem.n + problem.m * problem.n)
+    nbytes = elements * problem.a.dtype.itemsize
+    is_near = nbytes <= target.cache_bytes * _SHARE_OF_CACHE
+    moving = nbytes / ((_CACHE_BYTES_PER_CYCLE if is_near else _MEMORY_BYTES_PER_CYCLE) * target.cores)
     cycles = max(working, moving) + _SHARE_OF_HIDDEN_WORK * min(working, moving)
     if schedule.parts > 1:
         moved = 2 * schedule.parts * problem.batch * problem.m * problem.n * dtypes.float32.itemsize

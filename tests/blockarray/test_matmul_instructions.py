@@ -18,6 +18,7 @@ from blockarray.fusion.products import View, schedule_of
 from blockarray.kernels.matmul import PARTS, lower_product
 from codegen import dtypes
 from codegen.dtypes import DType
+from codegen.errors import InternalCompilerError
 from codegen.ir.interpreter import interpret
 from codegen.ir.kernel import BufferParameter, Kernel
 from codegen.ir.operations import DotLoop
@@ -185,7 +186,7 @@ def test_a_window_that_is_read_otherwise_in_the_loop_is_no_product() -> None:
 
 
 def test_launch_needs_no_more_than_a_multiprocessor_has() -> None:
-    for n in (16, 32, 64, 128, 256):
+    for n in (16, 32, 64, 128, 192, 256):
         schedule = MatmulSchedule("wgmma", 128, n, 64)
         product = product_of(512, 512, 512, dense((512, 512)), dense((512, 512), turned=True))
         (lowered,) = lower_product(product, HOPPER, schedule)
@@ -193,6 +194,41 @@ def test_launch_needs_no_more_than_a_multiprocessor_has() -> None:
         assert plan.ring is not None and plan.ring.stages >= 3
         assert plan.dynamic_shared_bytes <= HOPPER.shared_bytes
         assert plan.threads == 384
+
+
+def test_clusters_say_so_in_the_text_and_in_the_code() -> None:
+    for schedule in (
+        MatmulSchedule("wgmma", 128, 128, 64, together=2),
+        MatmulSchedule("wgmma", 128, 64, 64, sharers=2),
+    ):
+        (lowered,) = lower_product(plain(512, 512, 512), HOPPER, schedule)
+        kernel = pipeline.run(lowered.kernel, HOPPER)
+        assert " together 2" in print_kernel(kernel)
+        assert print_kernel(parse(print_kernel(kernel))) == print_kernel(kernel)
+        plan = launch_plan(kernel, HOPPER)
+        assert plan.ring is not None and plan.ring.cluster == 2
+        assert ".reqnctapercluster 2, 1, 1" in ptx_of(kernel, HOPPER)
+
+
+def test_more_blocks_than_a_cluster_holds_are_refused() -> None:
+    (lowered,) = lower_product(
+        plain(512, 512, 2048), HOPPER, MatmulSchedule("wgmma", 128, 16, 64, sharers=16, swapped=True)
+    )
+    with pytest.raises(InternalCompilerError, match="16 blocks share a sum, expected at most 8"):
+        launch_plan(pipeline.run(lowered.kernel, HOPPER), HOPPER)
+
+
+def test_tiles_that_do_not_fit_are_refused_before_they_could_hang() -> None:
+    (lowered,) = lower_product(plain(512, 512, 2048), HOPPER, MatmulSchedule("wgmma", 128, 256, 64, sharers=4))
+    with pytest.raises(InternalCompilerError, match="stages fit into shared memory, expected 3"):
+        launch_plan(pipeline.run(lowered.kernel, HOPPER), HOPPER)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(512, 512, 512), (16, 4096, 4096), (128, 8192, 8192), (1536, 1536, 1536)])
+def test_chosen_schedules_can_be_launched(m: int, n: int, k: int) -> None:
+    for lowered in lower_product(plain(m, n, k), HOPPER):
+        plan = launch_plan(pipeline.run(lowered.kernel, HOPPER), HOPPER)
+        assert plan.dynamic_shared_bytes <= HOPPER.shared_bytes
 
 
 # --- what assembles
@@ -207,6 +243,9 @@ def assembler() -> str | None:
 ASSEMBLED = [
     ("sm_90a", MatmulSchedule("wgmma", 128, 256, 64), False),
     ("sm_90a", MatmulSchedule("wgmma", 128, 64, 64), True),
+    ("sm_90a", MatmulSchedule("wgmma", 128, 192, 64), False),
+    ("sm_90a", MatmulSchedule("wgmma", 128, 128, 64, together=2), True),
+    ("sm_90a", MatmulSchedule("wgmma", 128, 64, 64, sharers=4), False),
     ("sm_90a", MatmulSchedule("wgmma", 128, 16, 64, 4, True), False),
     ("sm_80", MatmulSchedule("mma", 128, 128, 32), False),
     ("sm_89", MatmulSchedule("mma", 128, 128, 32), True),

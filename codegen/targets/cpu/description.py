@@ -8,6 +8,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from codegen.target import Target
+from codegen.targets.cpu.panel_products import panel_instruction
 
 ALWAYS = frozenset({"sqrt", "absolute", "fabs", "copysign", "bitwise_count"})
 """Rows that LLVM lowers inline on every 64-bit machine with floating point."""
@@ -47,6 +48,8 @@ def describe_host(triple: str, cpu: str, features: dict[str, bool], machine: str
         functions |= ROUNDING
     if features.get("f16c"):
         functions.add("half_conversion")
+    if features.get("fma") or machine == "aarch64":
+        functions.add("fused_multiply_add")
     if features.get("avx2"):
         register_bits = 256
     if all(features.get(name) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
@@ -65,6 +68,7 @@ def describe_host(triple: str, cpu: str, features: dict[str, bool], machine: str
         libraries=LIBRARIES,
         cores=usable_cores(),
         cache_bytes=private_cache_bytes(),
+        matmul_instructions=(panel_instruction(register_bits),),
     )
 
 

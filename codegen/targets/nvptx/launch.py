@@ -140,13 +140,14 @@ class DeviceLauncher(Launcher):
         pointers = parameter_pointers(slots_address, self._slot_count + len(self._maps))
         address, first_map = ctypes.addressof(pointers), self._slot_count
         threads, shared, blocks = self._plan.threads, self._plan.dynamic_shared_bytes, device.target.cores
-        function, together = self._function, 1 if self._plan.ring is None else self._plan.ring.together
+        ring, function = self._plan.ring, self._function
+        together, sharers = (ring.together, ring.sharers) if ring is not None else (1, 1)
         blocks -= blocks % together
 
         def run(programs: int, parallel: bool = True) -> None:
             if programs <= 0:
                 return
-            if programs > GRID_X:
+            if programs * sharers > GRID_X:
                 raise TargetError(
                     f"launch {self._name}: {programs} tiles were asked for, expected at most {GRID_X}; multiply fewer "
                     "matrices at a time"
@@ -154,7 +155,7 @@ class DeviceLauncher(Launcher):
             driver.require_unforked(f"launch {self._name}")
             for position, place in enumerate(maps.addresses()):
                 pointers[first_map + position] = place
-            grid = min(-(-programs // together) * together, blocks)
+            grid = programs * sharers if sharers > 1 else min(-(-programs // together) * together, blocks)
             code = launch(function, grid, 1, 1, threads, 1, 1, shared, stream, address, 0)[0]
             if int(code) in _OTHER_CONTEXT:
                 device.activate()

@@ -22,6 +22,10 @@ MAP_SIZE = 128
 """Bytes of a tensor map."""
 
 BARRIER_BYTES = 8
+ACCUMULATOR_BYTES = 4
+
+MOST_SHARERS = 8
+"""Thread blocks of the largest cluster that every device takes."""
 
 CLUSTERS = (2,)
 """Thread blocks of a cluster that share operands."""
@@ -72,6 +76,8 @@ class Ring:
         The tensor map of each store that goes through shared memory.
     together : int
         Thread blocks of a cluster: tiles below one another, each of which brings its share of the right operand to all.
+    sharers : int
+        Thread blocks of a cluster that share the sum of one tile; the first of them gets the others' parts and goes on alone.
     """
 
     product: DotLoop
@@ -84,6 +90,12 @@ class Ring:
     b_bytes: int
     stores: dict[Store, TensorMap]
     together: int = 1
+    sharers: int = 1
+
+    @property
+    def cluster(self) -> int:
+        """Thread blocks that run side by side and reach each other's shared memory."""
+        return self.together * self.sharers
 
     @property
     def stage_bytes(self) -> int:
@@ -96,14 +108,30 @@ class Ring:
         return self.stages * self.stage_bytes
 
     @property
-    def barriers_start(self) -> int:
-        """Where the barriers lie: one for each full stage, then one for each empty one."""
+    def parts_start(self) -> int:
+        """Where the parts of a sum arrive that other blocks of the cluster computed."""
         return self.staging_start + staging_bytes(self.stores)
+
+    @property
+    def part_bytes(self) -> int:
+        """Of one of these parts: the accumulators of a tile."""
+        m, n = self.product.accumulator.block.shape
+        return m * n * ACCUMULATOR_BYTES
+
+    @property
+    def barriers_start(self) -> int:
+        """Where the barriers lie: one for each full stage, one for each empty one, and one for parts that have arrived."""
+        return self.parts_start + (self.sharers - 1) * self.part_bytes
+
+    @property
+    def arrived(self) -> int:
+        """Where the barrier for parts lies."""
+        return self.barriers_start + 2 * self.stages * BARRIER_BYTES
 
     @property
     def shared_bytes(self) -> int:
         """All of it."""
-        return self.barriers_start + 2 * self.stages * BARRIER_BYTES
+        return self.arrived + BARRIER_BYTES
 
     @property
     def maps(self) -> tuple[TensorMap, ...]:
@@ -134,7 +162,7 @@ class LaunchPlan:
     @property
     def cluster(self) -> int:
         """Thread blocks of a cluster."""
-        return self.blocks if self.ring is None else self.ring.together
+        return self.blocks if self.ring is None else self.ring.cluster
 
 
 def launch_plan(kernel: Kernel, target: Target) -> LaunchPlan:
@@ -189,18 +217,23 @@ def _ring(kernel: Kernel, product: DotLoop, row: MatmulInstruction, target: Targ
     b_map, b_inner = _operand_map(parameters[product.b], b_k, b_column, n // together, product.step)
     a_bytes, b_bytes = m * product.step * 2, n * product.step * 2
     stores = _stores(kernel, parameters, (m, n))
-    left = target.shared_bytes - staging_bytes(stores)
+    sharers = kernel.grid[0].together if kernel.grid[0].extent == 1 and together == 1 else 1
+    if sharers > MOST_SHARERS:
+        raise InternalCompilerError(
+            f"kernel {kernel.name}: {sharers} blocks share a sum, expected at most {MOST_SHARERS}"
+        )
+    left = target.shared_bytes - staging_bytes(stores) - (sharers - 1) * m * n * ACCUMULATOR_BYTES - BARRIER_BYTES
     stages = min(_MOST_STAGES, left // (a_bytes + b_bytes + 2 * BARRIER_BYTES))
     if stages < _LEAST_STAGES:
         raise InternalCompilerError(
             f"kernel {kernel.name}: {stages} stages fit into shared memory, expected {_LEAST_STAGES}"
         )
-    return Ring(product, a_map, b_map, a_inner, b_inner, stages, a_bytes, b_bytes, stores, together)
+    return Ring(product, a_map, b_map, a_inner, b_inner, stages, a_bytes, b_bytes, stores, together, sharers)
 
 
 def _together(kernel: Kernel, columns: int) -> int:
     """Blocks of a cluster: as many as the grid's rows allow, if each has whole panels to bring."""
-    wanted = kernel.grid[-2].together if len(kernel.grid) > 1 else 1
+    wanted = kernel.grid[-2].together if len(kernel.grid) > 1 and kernel.grid[-2].block > 1 else 1
     return wanted if wanted in CLUSTERS and columns % (wanted * PANEL) == 0 else 1
 
 

@@ -15,6 +15,7 @@ from codegen.llvm.writer import Phi
 from codegen.targets.nvptx import assembly
 from codegen.targets.nvptx.lanes import special_register
 from codegen.targets.nvptx.launch_plan import (
+    ACCUMULATOR_BYTES,
     BARRIER_BYTES,
     CONSUMER_REGISTERS,
     GROUP_ROWS,
@@ -29,6 +30,9 @@ from codegen.targets.nvptx.shared import dynamic_base
 _CONSUMER_GROUPS = 2
 _STEP = 16
 """Summed elements of one instruction."""
+
+_FOUR = 4
+"""Accumulators in 16 bytes."""
 
 _PTX_TYPE = {"float16": "f16", "bfloat16": "bf16"}
 _GROUP_OF_ROWS = 16
@@ -99,10 +103,12 @@ def open_ring(context: EmissionContext, ring: Ring, counts: list[Index]) -> Ring
     parts = [_as_i32(context, count) for count in counts]
     state.blocks = special_register(context, "nctaid.x")
     first = special_register(context, "ctaid.x")
-    if ring.together > 1:
-        shift = ring.together.bit_length() - 1
+    if ring.cluster > 1:
+        shift = ring.cluster.bit_length() - 1
         state.rank = special_register(context, "cluster.ctarank")
         state.blocks, first = (context.once(f"lshr i32 {name}, {shift}") for name in (state.blocks, first))
+    if ring.together > 1:
+        shift = ring.together.bit_length() - 1
         raised = writer.value(f"add i32 {parts[-2]}, {ring.together - 1}")
         parts[-2] = writer.value(f"lshr i32 {raised}, {shift}")
     total = "1"
@@ -144,7 +150,7 @@ def close_ring(context: EmissionContext, state: RingState) -> None:
         assembly.run(context, "cp.async.bulk.wait_group 0;")
     writer.jump(leave)
     writer.start(leave)
-    if state.ring.together > 1:
+    if state.ring.cluster > 1:
         # A block's memory must live until nobody of its cluster writes to it or arrives at its barriers.
         assembly.run(context, "barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;")
     writer.line("ret void")
@@ -161,11 +167,15 @@ def _start_barriers(context: EmissionContext, state: RingState, thread: str) -> 
         for first, arrivals in ((state.full, 1), (state.empty, _CONSUMER_GROUPS * ring.together)):
             place = writer.value(f"add i32 {first}, {stage * BARRIER_BYTES}")
             assembly.run(context, f"mbarrier.init.shared::cta.b64 [$0], {arrivals};", [("i32", place)])
+    if ring.sharers > 1:
+        arrivals = (ring.sharers - 1) * _CONSUMER_GROUPS * GROUP_THREADS
+        place = writer.value(f"add i32 {state.base}, {ring.arrived}")
+        assembly.run(context, f"mbarrier.init.shared::cta.b64 [$0], {arrivals};", [("i32", place)])
     assembly.run(context, "fence.mbarrier_init.release.cluster;")
     assembly.run(context, "fence.proxy.async.shared::cta;")
     writer.jump(join)
     writer.start(join)
-    if ring.together > 1:
+    if ring.cluster > 1:
         # Blocks of a cluster arrive at each other's barriers.
         assembly.run(context, "barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;")
     else:
@@ -202,7 +212,7 @@ def _programs_of(context: EmissionContext, state: RingState, tile: str, counts: 
         height = op(f"select i1 {op(f'icmp ult i32 {left}, {most}')}, i32 {left}, i32 {most}")
         row = op(f"add i32 {first_row}, {op(f'urem i32 {rest}, {height}')}")
         column = op(f"udiv i32 {rest}, {height}")
-        if state.rank:
+        if state.ring.together > 1:
             row = op(f"add i32 {op(f'mul i32 {row}, {state.ring.together}')}, {state.rank}")
         numbers = [row, column]
         for count in reversed(counts[1:-2]):
@@ -231,12 +241,13 @@ def _emit_producer(context: EmissionContext, state: RingState, counts: list[str]
     context.programs = _programs_of(context, state, tile.name, counts)
     for operation in _scalars_of(context.kernel, product):
         context.emit_operation(operation)
-    turns = _turns(context, product)
+    skipped, turns = _turns(context, state)
     moves = [
         (ring.a_map, 0, 0, _places(context, product.a_offsets), product.a_axes[1]),
         (ring.b_map, 1, ring.a_bytes, _places(context, product.b_offsets), product.b_axes[0]),
     ]
     begin = writer.value(f"trunc i64 {context.scalar(product.operands[0])} to i32")
+    begin = writer.value(f"add i32 {begin}, {writer.value(f'mul i32 {skipped}, {product.step}')}")
     guard = writer.block
     writer.branch(writer.value(f"icmp sgt i32 {turns}, 0"), fill, following)
     writer.start(fill)
@@ -291,12 +302,20 @@ def _places(context: EmissionContext, offsets: tuple[Value | None, ...]) -> list
     return ["" if one is None else context.writer.value(f"trunc i64 {context.scalar(one)} to i32") for one in offsets]
 
 
-def _turns(context: EmissionContext, product: DotLoop) -> str:
-    """Turns of a product's loop, as an i32; 0 or less if there are none."""
+def _turns(context: EmissionContext, state: RingState) -> tuple[str, str]:
+    """Turns of the product's loop that others do before this block, and its own, as i32; 0 or less if there are none."""
+    writer, product, sharers = context.writer, state.ring.product, state.ring.sharers
     begin, end = (context.scalar(value) for value in product.operands[:2])
-    distance = context.writer.value(f"sub nsw i64 {end}, {begin}")
-    raised = context.writer.value(f"add nsw i64 {distance}, {product.step - 1}")
-    return context.writer.value(f"trunc i64 {context.writer.value(f'sdiv i64 {raised}, {product.step}')} to i32")
+    distance = writer.value(f"sub nsw i64 {end}, {begin}")
+    raised = writer.value(f"add nsw i64 {distance}, {product.step - 1}")
+    turns = writer.value(f"trunc i64 {writer.value(f'sdiv i64 {raised}, {product.step}')} to i32")
+    if sharers == 1:
+        return "0", turns
+    share = writer.value(f"lshr i32 {writer.value(f'add i32 {turns}, {sharers - 1}')}, {sharers.bit_length() - 1}")
+    skipped = writer.value(f"mul i32 {share}, {state.rank}")
+    left = writer.value(f"sub i32 {turns}, {skipped}")
+    is_less = writer.value(f"icmp slt i32 {left}, {share}")
+    return skipped, writer.value(f"select i1 {is_less}, i32 {left}, i32 {share}")
 
 
 def _barriers(context: EmissionContext, state: RingState, stage: str) -> tuple[str, str]:
@@ -318,10 +337,10 @@ def _advance(context: EmissionContext, ring: Ring, stage: str, parity: str) -> t
     )
 
 
-def _wait(context: EmissionContext, barrier: str, parity: str) -> None:
+def _wait(context: EmissionContext, barrier: str, parity: str, order: str = "") -> None:
     """Until the phase with this parity is over; the hardware suspends a lane that waits."""
     text = (
-        "{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1;\n"
+        f"{{\n.reg .pred done;\nAGAIN:\nmbarrier.try_wait.parity{order}.shared::cta.b64 done, [$0], $1;\n"
         "@done bra OVER;\nbra AGAIN;\nOVER:\n}"
     )
     assembly.run(context, text, [("i32", barrier), ("i32", parity)])
@@ -398,7 +417,11 @@ def emit_ring_product(context: EmissionContext, state: RingState, product: DotLo
     writer, ring = context.writer, state.ring
     m, n = product.accumulator.block.shape
     names = _by_instruction(context.fragment(product.accumulator).force(), n)
-    turns = _turns(context, product)
+    _, turns = _turns(context, state)
+    if ring.sharers > 1:
+        # What is there before is added once.
+        is_root = context.once(f"icmp eq i32 {state.rank}, 0")
+        names = [writer.value(f"select i1 {is_root}, float {name}, float 0.0") for name in names]
     guard, turn_label, leave = writer.block, writer.new_label("slice"), writer.new_label("product")
     writer.branch(writer.value(f"icmp sgt i32 {turns}, 0"), turn_label, leave)
     writer.start(turn_label)
@@ -451,7 +474,52 @@ def emit_ring_product(context: EmissionContext, state: RingState, product: DotLo
         phi.add(again, last)
         ends.append(phi.name)
     state.stage, state.parity = ends
+    if ring.sharers > 1:
+        results = _gathered(context, state, results)
     context.define(product.result, _by_row(results, n))
+
+
+def _gathered(context: EmissionContext, state: RingState, parts: list[str]) -> list[str]:
+    """The sum over the blocks that share it, in the first of them; the others hand their parts over and are done.
+
+    Each lane of the first block gets the accumulators of the same lane of every other block, four at a time, and adds them
+    in the order of the blocks. There is one tile for each cluster, so that this memory is used once.
+    """
+    writer, ring = context.writer, state.ring
+    thread = special_register(context, "tid.x")
+    own = context.once(f"mul i32 {thread}, {_FOUR * ACCUMULATOR_BYTES}")
+    start = context.once(f"add i32 {state.base}, {ring.parts_start}")
+    arrived = context.once(f"add i32 {state.base}, {ring.arrived}")
+    four_bytes = _CONSUMER_GROUPS * GROUP_THREADS * _FOUR * ACCUMULATOR_BYTES
+    root, other = writer.new_label("root"), writer.new_label("other")
+    writer.branch(context.once(f"icmp eq i32 {state.rank}, 0"), root, other)
+    writer.start(other)
+    place = writer.value(f"mul i32 {state.rank}, {ring.part_bytes}")
+    place = writer.value(f"add i32 {start}, {writer.value(f'add i32 {place}, {own}')}")
+    place = writer.value(f"sub i32 {place}, {ring.part_bytes}")
+    there, barrier = (
+        assembly.compute(context, "mapa.shared::cluster.u32 $0, $1, 0;", ["i32"], [("i32", one)])[0]
+        for one in (place, arrived)
+    )
+    for first in range(0, len(parts), _FOUR):
+        offset = first // _FOUR * four_bytes
+        text = f"st.shared::cluster.v4.f32 [$0 + {offset}], {{$1, $2, $3, $4}};"
+        assembly.run(context, text, [("i32", there), *(("float", one) for one in parts[first : first + _FOUR])])
+    assembly.run(context, "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [$0];", [("i32", barrier)])
+    writer.jump(state.labels[1])
+    writer.start(root)
+    _wait(context, arrived, "0", ".acquire.cluster")
+    mine = writer.value(f"add i32 {start}, {own}")
+    for block in range(ring.sharers - 1):
+        summed: list[str] = []
+        for first in range(0, len(parts), _FOUR):
+            offset = block * ring.part_bytes + first // _FOUR * four_bytes
+            text = f"ld.shared.v4.f32 {{$0, $1, $2, $3}}, [$4 + {offset}];"
+            found = assembly.compute(context, text, ["float"] * _FOUR, [("i32", mine)], effect=True)
+            pairs = zip(parts[first : first + _FOUR], found, strict=True)
+            summed += [writer.value(f"fadd float {total}, {part}") for total, part in pairs]
+        parts = summed
+    return parts
 
 
 def _by_instruction(names: list[str], columns: int) -> list[str]:
@@ -532,7 +600,8 @@ def store_through_shared(
     barrier = context.once(f"add i32 {state.group}, 1")
     group_row = context.once(f"mul i32 {state.group}, {GROUP_ROWS}")
     tile_row = writer.value(f"add i32 {places[1]}, {group_row}")
-    outstanding = 0 if panels == 1 else 1
+    # With an odd number of panels two tiles follow one another in the same buffer.
+    outstanding = 1 - panels % 2
     for panel in range(panels):
         buffer = writer.value(f"add i32 {staging}, {(panel & 1) * PANEL_BYTES}")
         # What was stored from this buffer before must have been read.
