@@ -189,7 +189,7 @@ def _multiply_add(context: EmissionContext, a: Register, b: Register, total: Reg
     core, dtype = context.core, total.dtype
     if a.width != b.width:
         a = Register(core, context.splat(element_type(a.dtype), a.name, b.width), a.dtype, b.width)
-    fuses = context.hooks.fuses_products or (exact and context.target.has("fused_multiply_add"))
+    fuses = context.hooks.fuses_products or (exact and context.target.has("fma"))
     if dtype.kind == "float" and not dtype.is_half and fuses:
         return core.intrinsic("llvm.fma", a, b, total)
     product = core.apply("multiply", a, b)

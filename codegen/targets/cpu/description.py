@@ -48,8 +48,6 @@ def describe_host(triple: str, cpu: str, features: dict[str, bool], machine: str
         functions |= ROUNDING
     if features.get("f16c"):
         functions.add("half_conversion")
-    if features.get("fma") or machine == "aarch64":
-        functions.add("fused_multiply_add")
     if features.get("avx2"):
         register_bits = 256
     if all(features.get(name) for name in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):

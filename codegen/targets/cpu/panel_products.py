@@ -1,5 +1,7 @@
-"""Products on the host: slices of both operands are widened into panels on the stack, which stay in the cache of the core while
-a tile of registers goes over them.
+"""Products on the host, from panels of widened operands.
+
+Slices of both operands are widened into panels on the stack, which stay in the cache of the core while a tile of registers goes
+over them.
 
 Sums of halves are exact in each product, so that one instruction may multiply and add: it rounds as two would.
 """
