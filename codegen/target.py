@@ -70,7 +70,8 @@ class Target:
     shared_bytes : int
         Memory that the lanes of a program can share, in bytes; on the host what a program may put on its stack.
     functions : frozenset of str
-        Names of table rows, ``"half_conversion"`` and ``"fma"``, that the target lowers without a library call.
+        Names of table rows, ``"half_conversion"`` and ``"fma"``, that the target lowers without a library
+        call.
     libraries : frozenset of str
         External symbols that compiled code may call; the loader provides them.
     cores : int

@@ -82,8 +82,11 @@ class Operand:
             for axis, stride in enumerate(self.strides)
         )
         itemsize = self.dtype.itemsize
-        outer = (abs(stride) * itemsize for axis, stride in enumerate(self.strides) if stride != 1 or axis != last)
-        divisor = gcd(self.address, *outer)
+        # Copies of several elements run along the axis of stride 1, forwards.
+        outer = list(self.strides)
+        if 1 in outer[-2:]:
+            outer.remove(1)
+        divisor = gcd(self.address, *(stride * itemsize for stride in outer)) if min(outer, default=0) >= 0 else 1
         alignment = next((one for one in _ALIGNMENTS if divisor % one == 0), itemsize)
         return ArrayKind(self.dtype, extents, known, max(alignment, itemsize))
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from codegen.frontend.signature import ArrayKind, ScalarKind, Specialisation
+from codegen.frontend.signature import ArrayKind, IndexKind, ScalarKind, Specialisation
 from codegen.frontend.values import ArrayReference, Block
 from codegen.ir.kernel import BufferParameter, IndexParameter, Parameter, ScalarParameter, Value
 from codegen.ir.types import BufferType
@@ -68,10 +68,12 @@ class KernelParameters:
             self.extents[name] = IndexParameter(name, divisor)
         for axis in range(specialisation.grid_axes or 0):
             self.extents[f"grid{axis}"] = IndexParameter(self._free(f"grid{axis}"))
-        self._scalars: dict[str, ScalarParameter] = {}
+        self._numbers: dict[str, ScalarParameter | IndexParameter] = {}
         for name, kind in specialisation.arguments:
             if isinstance(kind, ScalarKind):
-                self._scalars[name] = ScalarParameter(self._free(name), kind.dtype)
+                self._numbers[name] = ScalarParameter(self._free(name), kind.dtype)
+            elif isinstance(kind, IndexKind):
+                self._numbers[name] = IndexParameter(self._free(name), kind.divisible)
         self._buffers: dict[BufferView, BufferParameter] = {}
         self.stored: set[str] = set()
 
@@ -94,9 +96,13 @@ class KernelParameters:
         assert isinstance(kind, ArrayKind)
         return kind.extents
 
-    def scalar(self, name: str, weak: type | None) -> Block:
+    def number(self, name: str) -> Block:
         """A number argument."""
-        return Block(self._scalars[name].value, weak=weak)
+        kind, value = self._kinds[name], self._numbers[name].value
+        if isinstance(kind, IndexKind):
+            return Block(value, weak=int, from_zero=True)
+        assert isinstance(kind, ScalarKind)
+        return Block(value, weak=kind.weak)
 
     def buffer(self, array: ArrayReference, axes: tuple[int | None, ...]) -> Value:
         """The buffer that shows an array with its axes in this order."""
@@ -111,11 +117,7 @@ class KernelParameters:
         assert isinstance(kind, ArrayKind)
         extents = tuple(1 if axis is None else kind.extents[axis] for axis in view.axes)
         strides = tuple(0 if axis is None else kind.strides[axis] for axis in view.axes)
-        # Vectors run along the last axis; an axis of stride 1 elsewhere lets rows start at any element.
-        alignment = kind.alignment
-        if any(stride == 1 for stride in strides[:-1]):
-            alignment = kind.dtype.itemsize
-        return BufferParameter(self._free(view.parameter), BufferType(kind.dtype, extents, strides, alignment))
+        return BufferParameter(self._free(view.parameter), BufferType(kind.dtype, extents, strides, kind.alignment))
 
     @property
     def views(self) -> dict[str, BufferView]:
@@ -135,8 +137,8 @@ class KernelParameters:
 
     def finished(self) -> tuple[list[Parameter], list[Slot]]:
         """All parameters in call order, and their slots."""
-        parameters: list[Parameter] = [*self.extents.values(), *self._scalars.values()]
-        slots: list[Slot] = [*map(ExtentSlot, self.extents), *map(ScalarSlot, self._scalars)]
+        parameters: list[Parameter] = [*self.extents.values(), *self._numbers.values()]
+        slots: list[Slot] = [*map(ExtentSlot, self.extents), *map(ScalarSlot, self._numbers)]
         for view, parameter in self._finished():
             parameters.append(parameter)
             slots.append(PointerSlot(view.parameter))

@@ -39,13 +39,20 @@ class ScalarKind:
 
 
 @dataclass(frozen=True)
+class IndexKind:
+    """An integer argument that counts or places elements: not negative, and a multiple of `divisible`."""
+
+    divisible: int = 1
+
+
+@dataclass(frozen=True)
 class StaticKind:
     """An argument that is part of the code."""
 
     value: Any
 
 
-ArgumentKind = ArrayKind | ScalarKind | StaticKind
+ArgumentKind = ArrayKind | ScalarKind | IndexKind | StaticKind
 
 
 @dataclass(frozen=True)

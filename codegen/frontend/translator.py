@@ -13,7 +13,7 @@ from codegen.frontend.expressions import Frame
 from codegen.frontend.language import Word
 from codegen.frontend.memory_words import MemoryWords
 from codegen.frontend.parameters import BufferView, KernelParameters, Slot
-from codegen.frontend.signature import ArrayKind, ScalarKind, Specialisation, StaticKind
+from codegen.frontend.signature import ArrayKind, IndexKind, ScalarKind, Specialisation, StaticKind
 from codegen.frontend.source import Captured, FunctionSource, source_of
 from codegen.frontend.statements import Statements
 from codegen.frontend.values import ArrayReference
@@ -142,8 +142,8 @@ class _Translator:
             match kind:
                 case ArrayKind(dtype=dtype, extents=extents):
                     found[name] = ArrayReference(name, dtype, extents)
-                case ScalarKind(weak=weak):
-                    found[name] = self._parameters.scalar(name, weak)
+                case ScalarKind() | IndexKind():
+                    found[name] = self._parameters.number(name)
                 case StaticKind(value=value):
                     found[name] = value
         return found

@@ -120,13 +120,10 @@ class Emission(ABC):
 
     Attributes
     ----------
-    loads_early : bool
-        Loads are emitted where they stand, not where a register is first used: on a GPU many must be under way at once.
     fuses_products : bool
         `dot` multiplies and adds in one instruction with one rounding.
     """
 
-    loads_early: bool = False
     fuses_products: bool = False
 
     def register_elements(self, kernel: Kernel, target: Target) -> int:
@@ -170,6 +167,10 @@ class Emission(ABC):
     @abstractmethod
     def accesses_per_load(self, memory: Memory, run: int, alignment: int) -> int:
         """Registers that one access moves, of a run of neighbours at addresses of this alignment; 1 on the host."""
+
+    def loads_early(self, context: "EmissionContext", memory: Memory) -> bool:
+        """Whether a load is emitted where it stands, not where a register is first used: on a GPU many must be under way."""
+        return False
 
     @abstractmethod
     def load(self, context: "EmissionContext", access: Access, fill: bool | int | float) -> list[str]:

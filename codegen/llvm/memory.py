@@ -191,7 +191,7 @@ def emit_load(context: EmissionContext, operation: Load) -> None:
 
     fragment = Fragment(operation.result.block, window.distribution, None, make)
     context.values[operation.result] = fragment
-    if context.hooks.loads_early or not operation.shape:
+    if context.hooks.loads_early(context, window.memory) or not operation.shape:
         fragment.force()
     else:
         context.order.wait(window.memory, fragment)

@@ -63,11 +63,11 @@ PASSES: tuple[Pass, ...] = (
 )
 
 ORDERS: tuple[Order, ...] = (
+    Order("canonicalize", "merge_duplicates", because="duplicates that are spelled differently become equal first"),
     Order(
         "canonicalize", "divide_by_invariants", because="divisors that are spelled differently become broadcasts first"
     ),
     Order("divide_by_invariants", "merge_duplicates", because="a divisor's inverse is computed once for all quotients"),
-    Order("canonicalize", "merge_duplicates", because="duplicates that are spelled differently become equal first"),
     Order("merge_duplicates", "hoist_loop_invariants", because="what is computed once has to be moved once"),
     Order("hoist_loop_invariants", "split_last_turns", because="what stays in a loop is copied with its last turn"),
     Order("hoist_loop_invariants", "separate_edges", because="a window that leaves its loop shows what it depends on"),

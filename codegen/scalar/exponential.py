@@ -191,10 +191,15 @@ def scale(
     value: ScalarValue,
     rounded: ScalarValue,
     upwards: ScalarValue,
+    vanishes: ScalarValue,
     constants: ExponentialConstants,
     halvings: int = 0,
 ) -> ScalarValue:
-    """``value * 2**(k - halvings)`` for any k that occurs, rounded once; `upwards` says that k is not negative."""
+    """``value * 2**(k - halvings)`` for any k that occurs, rounded once; `upwards` says that k is not negative.
+
+    `vanishes` says that the result is zero. It must not be left to underflow: a product that becomes subnormal costs a processor
+    some hundred cycles, and exp(-inf) is what the places behind a row's end, or masked elements, come to in a softmax.
+    """
     bias = 2 ** (core.dtype(value).bits - constants.fraction_bits - 2) - 1
     field = power_of_two_field(core, rounded, constants)
     start_up = core.constant(field, (bias - constants.split - halvings) << constants.fraction_bits)
@@ -203,6 +208,7 @@ def scale(
     second = core.where(
         upwards, core.constant(value, 2.0**constants.split), core.constant(value, 2.0**-constants.split)
     )
+    second = core.where(vanishes, core.constant(value, 0), second)
     return (value * first) * second
 
 
@@ -213,7 +219,7 @@ def exp_scaled(core: CoreFunctions, x: ScalarValue, halvings: int = 0) -> Scalar
     inside = clamp(core, x, constants.lowest, highest)
     rounded, rest = reduce_by_ln2(core, inside, constants)
     power = core.multiply_add(rest * rest, horner(rest, constants.exp), rest) + 1.0
-    return scale(core, power, rounded, x > 0, constants, halvings)
+    return scale(core, power, rounded, x > 0, x < constants.lowest, constants, halvings)
 
 
 def exp(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
@@ -261,7 +267,7 @@ def exp2(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     rounded = inside + constants.rounder
     rest = inside - (rounded - constants.rounder)
     power = exp2_of_rest(rest, constants)
-    return scale(core, power, rounded, x > 0, constants)
+    return scale(core, power, rounded, x > 0, x < constants.exp2_lowest, constants)
 
 
 def expm1(core: CoreFunctions, x: ScalarValue) -> ScalarValue:

@@ -145,7 +145,7 @@ def _row_lanes(row: int, run: int, problem: Problem, target: Target) -> int:
     """Lanes that share one row.
 
     Shares of the copy bandwidth on an H200, softmax and layer norm: 1024 elements 1.02 with 64 lanes; 4096 0.97 with 256;
-    8192 0.97 and 0.99 with 512; 16384 0.84 and 0.91 with 512, 0.78 and 0.83 with 1024; 32768 0.98 with 1024. Argmax and sums
+    8192 0.99 and 0.97 with 256, 0.97 and 0.99 with 512; 16384 0.84 and 0.91 with 512, 0.78 and 0.83 with 1024; 32768 0.98 with 1024. Argmax and sums
     of exponentials, which only read: 4096 1.10 with 128 and 0.96 with 256.
     """
     held = _held_elements(problem)
@@ -157,7 +157,7 @@ def _row_lanes(row: int, run: int, problem: Problem, target: Target) -> int:
         wanted = 128
     elif not _rewrites(problem):
         wanted = power_of_two_from(row) // held
-    elif row <= 8192:
+    elif row <= 4096:
         wanted = power_of_two_from(row) // 16
     else:
         wanted = power_of_two_from(row) // held

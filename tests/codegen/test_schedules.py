@@ -155,7 +155,7 @@ def rewritten_rows(count: int, length: int) -> Problem:
 
 @pytest.mark.parametrize(
     ("length", "lanes"),
-    [(4096, 256), (8192, 512), (16384, 512), (32768, 1024), (40_000, 2048), (65536, 2048), (262_144, 8192)],
+    [(4096, 256), (8192, 256), (16384, 512), (32768, 1024), (40_000, 2048), (65536, 2048), (262_144, 8192)],
 )
 def test_gpu_holds_rows_that_are_written_again_in_blocks_and_clusters(length: int, lanes: int) -> None:
     schedule = choose(rewritten_rows(65536, length), GPU)

@@ -44,8 +44,6 @@ class _ProgramLoop:
 class HostEmission(Emission):
     """A kernel becomes ``void NAME(int64_t *slots, int64_t begin, int64_t end)``."""
 
-    loads_early = False
-
     def register_elements(self, kernel: Kernel, target: Target) -> int:
         """Several machine registers as one, which LLVM takes apart again, instruction by instruction.
 

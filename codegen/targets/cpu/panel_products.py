@@ -1,6 +1,7 @@
-"""Products on the host: slices of both operands are widened into panels on the stack, and multiplied in registers.
+"""Products on the host, from panels of widened operands.
 
-The panels stay in the cache of the core while a tile of registers goes over them.
+Slices of both operands are widened into panels on the stack, which stay in the cache of the core while a tile of registers goes
+over them.
 
 Sums of halves are exact in each product, so that one instruction may multiply and add: it rounds as two would.
 """
