@@ -122,18 +122,25 @@ def _window_of(definitions: dict[Value, Operation], value: Value) -> _Window | N
     return _Window(operation, (first, second), (operation, *between))
 
 
-def _fits(kernel: Kernel, loop: For, shape: tuple[int, ...]) -> bool:
-    """Whether every block around the loop has, on each axis of the tile, the tile's extent or 1."""
+def _fits(kernel: Kernel, loop: For, tile: tuple[int, ...]) -> bool:
+    """Whether every block around the loop has, on each axis of the tile, the tile's extent or 1, and stays on its axes."""
     for operation in kernel.body.operations:
         if operation is loop:
             continue
-        for value in (*operation.operands, *operation.results):
-            if not value.is_block or not value.block.shape:
-                continue
-            *batch, rows, columns = (1, 1, *value.block.shape)[-max(2, value.block.rank) :]
-            if any(extent != 1 for extent in batch) or rows not in (1, shape[0]) or columns not in (1, shape[1]):
+        shapes = [_on_tile(value) for value in (*operation.operands, *operation.results) if value.is_block]
+        for *batch, rows, columns in shapes:
+            if any(extent != 1 for extent in batch) or rows not in (1, tile[0]) or columns not in (1, tile[1]):
                 return False
+        # Elements that change from columns to rows would pass through memory.
+        if isinstance(operation, Reshape) and shapes[0][-2:] != shapes[1][-2:]:
+            return False
     return True
+
+
+def _on_tile(value: Value) -> tuple[int, ...]:
+    """The shape of a block with at least the tile's two axes: one of lower rank lies along the last ones."""
+    shape = value.block.shape
+    return (1,) * (2 - len(shape)) + shape
 
 
 def _is_separable(kernel: Kernel, product: DotLoop) -> bool:
