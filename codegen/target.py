@@ -20,7 +20,7 @@ class MatmulInstruction:
     accumulator : str
         Name of the dtype that it adds up in.
     rows, columns, inner : tuple of int
-        Extents of the tiles that it is offered for.
+        Extents of the tiles that it is offered for; the first `inner` is the one to choose.
     lanes : int
         Lanes that hold the accumulators.
     copies : {"tensor maps", "asynchronous", "panels"}

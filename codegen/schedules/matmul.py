@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import product
 from math import ceil
 
 from codegen import dtypes
@@ -126,25 +127,22 @@ def choose_matmul(problem: MatmulProblem, target: Target) -> MatmulSchedule:
 
 
 def _candidates(problem: MatmulProblem, row: MatmulInstruction, target: Target) -> Iterator[MatmulSchedule]:
-    for swapped in (False, True):
+    k = row.inner[0]
+    slices = -(-problem.k // k)
+    # A second kernel for parts of sums pays where many programs run at once.
+    most_parts = _MOST_PARTS if row.lanes > 1 else 1
+    for swapped, m, n in product((False, True), row.rows, row.columns):
         one = problem.swapped() if swapped else problem
-        for m in row.rows:
-            for n in row.columns:
-                for k in row.inner:
-                    if n < NARROWEST_PANEL and one.n > n and row.copies == "tensor maps":
-                        continue  # several narrow tiles read the other operand again and again, and wait for it
-                    if refusal(row, m, n, k, one.a, one.b, one.accumulator):
-                        continue
-                    slices = -(-problem.k // k)
-                    parts = 1
-                    for sharers in _sharers(problem, row, m, n, k, target):
-                        yield MatmulSchedule(row.name, m, n, k, 1, swapped, sharers=sharers)
-                    # A second kernel for the parts pays where many programs run at once.
-                    while parts <= (_MOST_PARTS if row.lanes > 1 else 1) and (
-                        parts == 1 or slices >= parts * _FEWEST_SLICES
-                    ):
-                        yield MatmulSchedule(row.name, m, n, k, parts, swapped)
-                        parts *= 2
+        if n < NARROWEST_PANEL and one.n > n and row.copies == "tensor maps":
+            continue  # several narrow tiles read the other operand again and again, and wait for it
+        if refusal(row, m, n, k, one.a, one.b, one.accumulator):
+            continue
+        for sharers in _sharers(problem, row, m, n, k, target):
+            yield MatmulSchedule(row.name, m, n, k, 1, swapped, sharers=sharers)
+        parts = 1
+        while parts <= most_parts and (parts == 1 or slices >= parts * _FEWEST_SLICES):
+            yield MatmulSchedule(row.name, m, n, k, parts, swapped)
+            parts *= 2
 
 
 def _sharers(problem: MatmulProblem, row: MatmulInstruction, m: int, n: int, k: int, target: Target) -> Iterator[int]:

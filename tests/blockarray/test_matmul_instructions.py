@@ -112,7 +112,7 @@ def test_neighbours_that_lie_apart() -> None:
 
 
 @pytest.mark.parametrize("schedule", [
-    MatmulSchedule("mma", 128, 128, 32), MatmulSchedule("mma", 64, 16, 32, 4), MatmulSchedule("mma", 64, 32, 32, 2, True),
+    MatmulSchedule("mma", 128, 128, 32), MatmulSchedule("mma", 64, 16, 32, 4), MatmulSchedule("mma", 64, 64, 16), MatmulSchedule("mma", 64, 32, 32, 2, True),
 ], ids=str)  # fmt: skip
 def test_other_schedules(schedule: MatmulSchedule) -> None:
     check(plain(72, 80, 200), schedule=schedule)
