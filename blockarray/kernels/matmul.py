@@ -26,6 +26,7 @@ from codegen.ir.kernel import BufferParameter, GridAxis, IndexParameter, Kernel,
 from codegen.ir.layout import Layout
 from codegen.ir.products import accumulator_layout
 from codegen.ir.types import BufferType
+from codegen.schedules.choose import PARALLEL_WORK
 from codegen.schedules.matmul import MatmulSchedule
 from codegen.target import Target
 from codegen.targets.backend import Backend, Memory
@@ -45,17 +46,21 @@ _SUM_RUN = 4
 
 @dataclass(frozen=True)
 class LoweredProduct:
-    """A product's kernel and how to launch it; see `LoweredKernel`. Value `parts_value` are the parts of sums, if any."""
+    """A product's kernel and how to launch it; see `LoweredKernel`. Value `PARTS` are the parts of sums, if any.
+
+    `parallel` says whether the work is worth waking other threads of the host for.
+    """
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
     programs: int
+    parallel: bool = True
 
 
 class _Bound:
     """A kernel with its slots."""
 
-    __slots__ = ("_slots", "_pointers", "_programs", "_run")
+    __slots__ = ("_slots", "_pointers", "_programs", "_parallel", "_run")
 
     def __init__(self, lowered: LoweredProduct, device: Backend) -> None:
         self._slots = (ctypes.c_int64 * len(lowered.arguments))()
@@ -66,6 +71,7 @@ class _Bound:
             elif isinstance(argument, SlotPointer):
                 self._pointers.append((position, argument.value_number, argument.byte_offset))
         self._programs = lowered.programs
+        self._parallel = lowered.parallel
         self._run = compile_kernel(lowered.kernel, device).bind(ctypes.addressof(self._slots))
 
     def run(self, memories: Sequence[Memory], parts: Memory | None) -> None:
@@ -73,7 +79,7 @@ class _Bound:
             memory = memories[number] if number >= 0 else parts
             assert memory is not None
             self._slots[position] = memory.address + offset
-        self._run(self._programs)
+        self._run(self._programs, self._parallel)
 
 
 class DeviceProduct:
@@ -207,7 +213,7 @@ def _lower(
     )
     kernel = builder.kernel("matrix_product", parameters, grid, layout)
     programs = -(-m // tile_m) * -(-n // tile_n) * prod(batch) * schedule.parts
-    return LoweredProduct(kernel, tuple(arguments), programs)
+    return LoweredProduct(kernel, tuple(arguments), programs, m * n * k * prod(batch) >= PARALLEL_WORK)
 
 
 def _lower_sum(product: Product, count: int) -> LoweredProduct:

@@ -311,7 +311,7 @@ def _turns(context: EmissionContext, state: RingState) -> tuple[str, str]:
     turns = writer.value(f"trunc i64 {writer.value(f'sdiv i64 {raised}, {product.step}')} to i32")
     if sharers == 1:
         return "0", turns
-    share = writer.value(f"lshr i32 {writer.value(f'add i32 {turns}, {sharers - 1}')}, {sharers.bit_length() - 1}")
+    share = writer.value(f"ashr i32 {writer.value(f'add i32 {turns}, {sharers - 1}')}, {sharers.bit_length() - 1}")
     skipped = writer.value(f"mul i32 {share}, {state.rank}")
     left = writer.value(f"sub i32 {turns}, {skipped}")
     is_less = writer.value(f"icmp slt i32 {left}, {share}")
