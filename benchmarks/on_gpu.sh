@@ -22,7 +22,7 @@ timeout "$LIMIT" "$PYTHON" -m pytest ${TESTS:--m gpu} -p no:cacheprovider -rs 2>
 status=${PIPESTATUS[0]}
 
 if [ -z "${BENCHMARKS+set}" ]; then
-    BENCHMARKS=$(cd benchmarks && ls ./*.py | sed -e 's|^\./||' -e 's|\.py$||' | grep -v -e '^harness$' -e '^rows$')
+    BENCHMARKS=$(cd benchmarks && ls ./*.py | sed -e 's|^\./||' -e 's|\.py$||' | grep -v -e '^harness$' -e '^rows$' -e '^peers$' -e '^plot$')
 fi
 for benchmark in $BENCHMARKS; do
     echo "== $benchmark"

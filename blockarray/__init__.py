@@ -16,6 +16,7 @@ from blockarray import json_output as _json_output  # teaches `json` lazy number
 from blockarray import layout as _layout
 from blockarray import manipulation as _manipulation
 from blockarray import methods as _methods
+from blockarray import placing as _placing
 from blockarray import products as _products
 from blockarray import random
 from blockarray import ranges as _ranges
@@ -49,6 +50,9 @@ for _module in (
     _joining,
     _rearranging,
     _selection,
+    _placing,
+    _layout,
+    _iteration,
     _indexing,
     _products,
     _reductions,
@@ -62,9 +66,6 @@ for _module in (
         }
     )
 _native.update(_UFUNCS)
-_native.update(
-    {"shares_memory": _layout.shares_memory, "may_share_memory": _layout.may_share_memory, "nditer": _iteration.nditer}
-)
 _native.update({"ndarray": ndarray, "ufunc": ufunc, "from_dlpack": from_dlpack})
 _namespace = _hosted_namespace(_native)
 globals().update(_namespace)
@@ -86,7 +87,7 @@ lib: ModuleType = _hosted_module("lib", _numpy.lib, {})
 lib.stride_tricks = _hosted_module(  # type: ignore[attr-defined]
     "lib.stride_tricks",
     _numpy.lib.stride_tricks,
-    {"as_strided": _manipulation.as_strided, "sliding_window_view": _manipulation.sliding_window_view},
+    {"as_strided": _layout.as_strided, "sliding_window_view": _layout.sliding_window_view},
 )
 for _name in ("linalg", "fft", "lib"):
     sys.modules[f"blockarray.{_name}"] = globals()[_name]

@@ -109,7 +109,7 @@ def _set_element(array: ndarray, offset: int, value: Any) -> None:
     if isinstance(value, Scalar):
         value = value.numpy_value()
     elements = _exclusive_elements(array._cell)
-    if elements.dtype != array._row.numpy:
+    if array._row is not array._cell.node.dtype:
         elements = _reinterpreted(elements, array._row)
     elements[offset] = value
 
@@ -150,7 +150,7 @@ def writable_host_view(array: ndarray) -> np.ndarray:
     if array.size == 0:
         return np.empty(array._shape, array.dtype)
     elements = _exclusive_elements(array._cell)
-    if elements.dtype != array._row.numpy:
+    if array._row is not array._cell.node.dtype:
         elements = _reinterpreted(elements, array._row)
     itemsize = array._row.itemsize
     strides = [stride * itemsize for stride in element_strides(array)]

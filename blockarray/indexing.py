@@ -232,8 +232,9 @@ def getitem(array: ndarray, key: Any) -> Any:
     """``array[key]``: a view for basic keys, a copy for index arrays and masks, a scalar for an integer per axis."""
     offset = place_of_element(array, key)
     if offset is not None:
-        buffer = array._cell.node.buffer
-        if buffer is not None and buffer.elements is not None:
+        node = array._cell.node
+        buffer = node.buffer
+        if buffer is not None and buffer.elements is not None and node.dtype is array._row:
             return buffer.elements[offset]
         return _element(array, offset)
     if isinstance(array, Scalar):
@@ -244,9 +245,9 @@ def getitem(array: ndarray, key: Any) -> Any:
     if found.is_element:
         return _element(array, found.offset)
     if found.is_copy:
-        node = memory_view(array, found.offset, tuple(found.shape), tuple(found.strides))
-        node.record(user_frame())
-        return wrap_array(node)
+        copied = memory_view(array, found.offset, tuple(found.shape), tuple(found.strides))
+        copied.record(user_frame())
+        return wrap_array(copied)
     return subview(array, found.offset, tuple(found.shape), tuple(found.strides))
 
 
@@ -309,6 +310,8 @@ def _element(array: ndarray, offset: int) -> Any:
         return wrap(element)
     if buffer is not None and node.device.target.kind == "cpu":
         return host_elements(buffer, array._row)[offset]
+    if type(node) is Iota and buffer is None:
+        return np.int64(offset)
     element = View(node, offset, (), ())
     element.record(user_frame())
     return wrap(element)

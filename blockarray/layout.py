@@ -1,21 +1,26 @@
-"""How an array lies in its memory: flags, changing shape, dtype and strides in place, `ndarray` itself, and what shares memory."""
+"""How an array lies in its memory: flags, views of other dtypes and strides, `ndarray` itself, and what shares memory."""
 
+import builtins
 import operator
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from blockarray import manipulation
-from blockarray.creation import empty
+from blockarray.creation import array, empty
 from blockarray.fallback import call_numpy
+from blockarray.graph.nodes import Shape
+from blockarray.manipulation import as_array, axis_number, reshape
 from blockarray.ndarray import (
     Scalar,
+    borrowed_value,
     element_offset,
     element_strides,
     from_numpy,
     make_view,
     ndarray,
+    view_of,
 )
 from codegen import dtypes
 from codegen.dtypes import DType
@@ -131,7 +136,7 @@ def shape_of(self: ndarray) -> tuple[int, ...]:
 
 def set_shape(self: ndarray, shape: Any) -> None:
     """Give the array another shape over the same memory; AttributeError where that takes a copy."""
-    changed = manipulation.reshape(self, shape)
+    changed = reshape(self, shape)
     if changed._cell is not self._cell:
         raise AttributeError(
             "Incompatible shape for in-place modification. Use `.reshape()` to make a copy with the desired shape."
@@ -149,7 +154,7 @@ def set_dtype(self: ndarray, dtype: Any) -> None:
     row = dtypes.find(np.dtype(dtype))
     if row is None or isinstance(self, Scalar):
         raise TypeError(f"the dtype of an array in place cannot become {np.dtype(dtype)}: use x.view(dtype)")
-    self._shape, self._view = manipulation.place_as(self, row)
+    self._shape, self._view = place_as(self, row)
     self._row = row
 
 
@@ -217,6 +222,166 @@ def getfield(self: ndarray, dtype: Any, offset: int = 0) -> Any:
     )
     found = make_view(self._cell, row, self._shape, view, self if self._base is None else self._base)
     found._writeable = self._writeable
+    return found
+
+
+# --- other views of the memory
+
+
+_REQUIREMENTS = {
+    "C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F", "FORTRAN": "F",
+    "A": "A", "ALIGNED": "A", "W": "W", "WRITEABLE": "W", "O": "O", "OWNDATA": "O", "E": "E", "ENSUREARRAY": "E",
+}  # fmt: skip
+
+
+def view(a: ndarray, dtype: Any = None, type: Any = None) -> Any:
+    """The same memory seen as another dtype: writes to one are seen by the other.
+
+    Parameters
+    ----------
+    dtype : dtype, optional
+    type : type, optional
+        Of the result: only `ndarray` itself is there.
+
+    Raises
+    ------
+    ValueError
+        If the elements do not divide into others of the dtype's size, or would not lie at multiples of it in the memory.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> x = np.array([1.0, 2.0], "float32")
+    >>> bits = x.view("int32")
+    >>> bits |= -(1 << 31)
+    >>> x
+    array([-1., -2.], dtype=float32)
+    """
+    if isinstance(dtype, builtins.type) and issubclass(dtype, ndarray | np.ndarray):
+        if type is not None:
+            raise ValueError("Cannot specify output type twice.")
+        dtype, type = None, dtype
+    if type is not None and not (isinstance(type, builtins.type) and issubclass(type, ndarray | np.ndarray)):
+        raise ValueError("Type must be a sub-type of ndarray type")
+    wanted = a.dtype if dtype is None else np.dtype(dtype)
+    if isinstance(a, Scalar):
+        return a if wanted == a.dtype else borrowed_value(a)[()].view(wanted)
+    if wanted == a.dtype:
+        return view_of(a, element_offset(a), a.shape, element_strides(a))
+    row = dtypes.find(wanted)
+    if row is None:
+        # NumPy keeps what kernels have no elements for. A copy that cannot be written cannot lose a write.
+        foreign = borrowed_value(a).view(wanted).copy()
+        foreign.flags.writeable = False
+        return foreign
+    found = view_of(a, element_offset(a), a.shape, element_strides(a))
+    found._shape, found._view = place_as(a, row)
+    found._row = row
+    return found
+
+
+def place_as(a: ndarray, row: DType) -> tuple[Shape, tuple[int, tuple[int, ...]]]:
+    """Shape, offset and strides (in the new elements) of an array whose memory is seen as another dtype; ValueError in NumPy's words."""
+    old, new = a._row.itemsize, row.itemsize
+    shape, strides = list(a.shape), [stride * old for stride in element_strides(a)]
+    offset = element_offset(a) * old
+    if new != old:
+        if not shape:
+            raise ValueError("Changing the dtype of a 0d array is only supported if the itemsize is unchanged")
+        if shape[-1] != 1 and a.size and strides[-1] != old:
+            raise ValueError("To change to a dtype of a different size, the last axis must be contiguous")
+        if new < old and old % new:
+            raise ValueError(
+                "When changing to a smaller dtype, its size must be a divisor of the size of original dtype"
+            )
+        total = shape[-1] * old
+        if total % new:
+            raise ValueError(
+                "When changing to a larger dtype, its size must be a divisor of the total size in bytes of the last axis "
+                "of the array."
+            )
+        shape[-1], strides[-1] = total // new, new
+    # An axis without neighbours, or an array without elements, goes nowhere.
+    empty = 0 in shape
+    steps = [
+        0 if (extent == 1 or empty) and stride % new else stride for extent, stride in zip(shape, strides, strict=True)
+    ]
+    if empty and offset % new:
+        offset = 0
+    if offset % new or any(stride % new for stride in steps):
+        raise ValueError(
+            f"elements of {row.name} would lie at byte {offset} and in steps of {tuple(steps)} bytes; expected multiples of {new}: "
+            "copy the bytes first (`x.copy().view(dtype)`)"
+        )
+    return tuple(shape), (offset // new, tuple(stride // new for stride in steps))
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
+    """An array that meets requirements on its memory; itself if it does already."""
+    wanted = {_REQUIREMENTS[one.upper()] for one in requirements or ()}
+    if {"C", "F"} <= wanted:
+        raise ValueError('Cannot specify both "C" and "F" order')
+    order = "F" if "F" in wanted else "C" if "C" in wanted else "A"
+    found = array(a, dtype, copy=None, order=order)
+    flags = found.flags
+    missing = ("W" in wanted and not flags.writeable) or ("O" in wanted and not flags.owndata)
+    return found.copy(order) if missing else found
+
+
+def sliding_window_view(
+    x: Any, window_shape: Any, axis: Any = None, *, subok: bool = False, writeable: bool = False
+) -> Any:
+    """Every window of a shape, as a view.
+
+    Examples
+    --------
+    >>> import blockarray as np
+    >>> np.lib.stride_tricks.sliding_window_view(np.arange(4), 2).sum(axis=1)
+    array([1, 3, 5])
+    """
+    source = as_array(x)
+    extents = tuple(window_shape) if isinstance(window_shape, Sequence) else (operator.index(window_shape),)
+    if any(extent < 0 for extent in extents):
+        raise ValueError("`window_shape` cannot contain negative values")
+    axes = (
+        tuple(range(source.ndim))
+        if axis is None
+        else tuple(axis_number(one, source.ndim) for one in (axis if isinstance(axis, Sequence) else (axis,)))
+    )
+    if len(axes) != len(extents):
+        raise ValueError(
+            "Since axis is None, must provide window_shape for all dimensions of `x`; got "
+            f"{len(extents)} window_shape elements and `x.ndim` is {source.ndim}."
+        )
+    shape, strides = list(source.shape), element_strides(source)
+    for place, extent in zip(axes, extents, strict=True):
+        if shape[place] < extent:
+            raise ValueError("window shape cannot be larger than input array shape")
+        shape[place] -= extent - 1
+    found = view_of(source, element_offset(source), (*shape, *extents), (*strides, *(strides[place] for place in axes)))
+    found._writeable = writeable
+    return found
+
+
+def as_strided(x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True) -> Any:
+    """A view with any shape and byte strides inside the array's memory."""
+    source = as_array(x)
+    extents = source.shape if shape is None else tuple(shape)
+    given = source.strides if strides is None else tuple(strides)
+    itemsize = source.itemsize
+    if any(stride % itemsize for stride in given):
+        raise ValueError(
+            f"strides {given} are not multiples of the item size {itemsize}, which a view of elements needs"
+        )
+    steps = tuple(stride // itemsize for stride in given)
+    offset = element_offset(source)
+    low = offset + sum(min(0, (n - 1) * s) for n, s in zip(extents, steps, strict=True))
+    high = offset + sum(max(0, (n - 1) * s) for n, s in zip(extents, steps, strict=True))
+    available = source._cell.node.nbytes // itemsize
+    if 0 not in extents and not 0 <= low <= high < max(available, 1):
+        raise ValueError(f"the view would reach from element {low} to {high} of a memory of {available} elements")
+    found = view_of(source, offset, extents, steps)
+    found._writeable = writeable and found._writeable
     return found
 
 

@@ -11,6 +11,7 @@ from blockarray import (
     indexing,
     layout,
     manipulation,
+    placing,
     products,
     rearranging,
     reductions,
@@ -66,10 +67,13 @@ class FlatIterator:
         return copy_of(found) if isinstance(found, ndarray) else found
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        flat = manipulation.flatten(self.base)
-        host = host_value(flat)
-        host.flat[key] = np.asarray(value)
-        replace_value(self.base, host.reshape(self.base.shape))
+        positions = np.arange(self.base.size)[key]
+        if np.ndim(positions):
+            placing.put(self.base, positions, value)
+            return
+        if np.ndim(value):
+            raise ValueError("Error setting single item of array.")
+        assignment.setitem(self.base, tuple(map(int, np.unravel_index(positions, self.base.shape))), value)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return np.asarray(manipulation.flatten(self.base), dtype)
@@ -251,16 +255,16 @@ def install() -> None:
         "cumprod",
     ):
         setattr(ndarray, name, getattr(reductions, name))
-    for name in ("reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "astype", "view"):
+    for name in ("reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "astype"):
         setattr(ndarray, name, getattr(manipulation, name))
-    for name in ("take", "put", "choose", "compress", "diagonal", "trace", "nonzero"):
+    for name in ("take", "choose", "compress", "diagonal", "trace", "nonzero"):
         setattr(ndarray, name, getattr(selection, name))
     ndarray.clip = selection.clip_method  # type: ignore[attr-defined]
     ndarray.repeat = rearranging.repeat  # type: ignore[attr-defined]
     for name in ("argsort", "searchsorted", "argpartition"):
         setattr(ndarray, name, _hosted_method(name))
     plain: dict[str, Callable[..., Any]] = {
-        "round": composed.round, "dot": products.dot, "fill": _fill, "copy": _copy, "sort": _sort, "partition": _partition, "resize": _resize,
+        "round": composed.round, "view": layout.view, "put": placing.put, "dot": products.dot, "fill": _fill, "copy": _copy, "sort": _sort, "partition": _partition, "resize": _resize,
         "byteswap": _byteswap, "setflags": _setflags, "tofile": _tofile, "dump": _dump, "dumps": _dumps, "getfield": layout.getfield,
         "setfield": _setfield, "to_device": to_device, "explain": _explain, "__getitem__": indexing.getitem,
         "__array_ufunc__": array_ufunc, "__array_function__": array_function, "__array_namespace__": _namespace,

@@ -238,7 +238,9 @@ class Array(ndarray):
         offset, strides = self._view if self._view is not None else (0, (1,))
         for position in range(self._shape[0]):
             buffer = cell.node.buffer
-            if buffer is not None and buffer.elements is not None:
+            if cell.node.dtype is not row:
+                yield self[position]
+            elif buffer is not None and buffer.elements is not None:
                 yield buffer.elements[offset + position * strides[0]]
             elif buffer is not None and cell.node.device.target.kind == "cpu":
                 yield host_elements(buffer, row)[offset + position * strides[0]]

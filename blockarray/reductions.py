@@ -105,7 +105,7 @@ def reduce(
         plain = _fold_dtype(ufunc.numpy, array._row, None)
         if plain is not None and name in COMBINERS and 0 not in array._shape:
             axes = axes_of_fold(axis, len(array._shape))
-            return finish(cast(fold(name, cast(read(array), plain[0]), axes), plain[1]), axes, keepdims, None)
+            return finish(cast(fold(name, cast(read(array), plain[0]), axes), plain[1]), axes, keepdims, None, array)
     source = _array_or_none(array)
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is None and isinstance(out, ndarray) and name in ("add", "multiply"):

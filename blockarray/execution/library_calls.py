@@ -1,4 +1,4 @@
-"""What a well-kept library does better than a kernel of ours: matrix products on the host go to NumPy's BLAS."""
+"""What a well-kept library does better than a kernel of ours: products on the host of what NumPy's BLAS has go there."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from blockarray.fusion.plan import Product
-from blockarray.kernels.matmul import DeviceProduct, bind_device_product
+from blockarray.fusion.products import schedule_of
+from blockarray.kernels.matmul import DeviceProduct
 from codegen.dtypes import DType
 from codegen.targets.backend import Backend, Memory
 
@@ -26,9 +27,6 @@ class ProductCall:
         a = _strided(memories[step.a], step.dtype, step.a_view)
         b = _strided(memories[step.b], step.dtype, step.b_view)
         target = _whole(memories[step.target], step.dtype, step.shape)
-        if step.dtype.is_half:
-            np.copyto(target, np.matmul(a.astype(np.float32), b.astype(np.float32)), casting="unsafe")
-            return
         np.matmul(a, b, out=target)
 
 
@@ -46,6 +44,7 @@ def _whole(memory: Memory, dtype: DType, shape: tuple[int, ...]) -> np.ndarray:
 
 def bind_product(product: Product, device: Backend) -> ProductCall | DeviceProduct:
     """The product as a step that can be run on `device`."""
-    if device.target.kind == "cpu":
+    schedule = schedule_of(product, device.target)
+    if device.target.lanes == 1 and not schedule.instruction:
         return ProductCall(product)
-    return bind_device_product(product, device)
+    return DeviceProduct(product, device, schedule)

@@ -6,7 +6,9 @@ from math import prod
 
 from blockarray.fusion.lower import schedule_of
 from blockarray.fusion.plan import Fresh, GraphPlan, KernelPlan, Product, Read, Scattering, Step, Take, Write
+from blockarray.fusion.products import describe_schedule
 from blockarray.graph.recording import Recording
+from codegen.target import Target
 
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 
@@ -155,7 +157,7 @@ def explain_plan(plan: GraphPlan, recording: Recording) -> Explanation:
 
 def _explained(step: Step, plan: GraphPlan, recording: Recording) -> KernelExplanation:
     if isinstance(step, Product):
-        return _explained_product(step)
+        return _explained_product(step, recording.roots[0].device.target)
     if isinstance(step, Scattering):
         return _explained_scatter(step)
     device = recording.roots[0].device
@@ -176,7 +178,7 @@ def _explained(step: Step, plan: GraphPlan, recording: Recording) -> KernelExpla
     )
 
 
-def _explained_product(step: Product) -> KernelExplanation:
+def _explained_product(step: Product, target: Target) -> KernelExplanation:
     itemsize = step.dtype.itemsize
     read = sum(
         prod(extent for extent, stride in zip(shape, strides, strict=True) if stride) * itemsize
@@ -186,7 +188,7 @@ def _explained_product(step: Product) -> KernelExplanation:
     domain = f"[{shape}] x {step.a_view[1][-1]}"
     written = prod(step.shape) * itemsize
     return KernelExplanation(
-        "matrix_product", step.operations, read, written, step.reason, domain, lambda: "chosen by the library"
+        "matrix_product", step.operations, read, written, step.reason, domain, lambda: describe_schedule(step, target)
     )
 
 

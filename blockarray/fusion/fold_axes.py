@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from math import prod
 
 from blockarray.fusion.index_maps import AxisIndices, Extents, Strides
+from blockarray.fusion.one_walk import find_one_walk
 from blockarray.fusion.plan import Apply, Convert, Fold, RunningFold, Statement, Take
 from codegen.target import Target
 
@@ -102,6 +103,8 @@ def folds_needed_inside(
 ) -> set[int]:
     """Folds whose result is needed at points of the axes that they fold over: by another fold, or by a value written there.
 
+    Not by a fold that one walk finds together with them.
+
     Parameters
     ----------
     statements : sequence of Statement
@@ -116,8 +119,9 @@ def folds_needed_inside(
         used: tuple[int, ...] = ()
         match statement:
             case Fold(operands=operands):
-                for one in operands:
-                    found |= above[one]
+                if find_one_walk(statements, group, position) is None:
+                    for one in operands:
+                        found |= above[one]
                 above.append(frozenset((position,)))
                 continue
             case Apply(operands=operands) | Take(positions=operands):

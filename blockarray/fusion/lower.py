@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import gcd
 
-from blockarray.fusion.lower_analysis import Analysis, analyze, arranged, dtype_of, is_full
+from blockarray.fusion.lower_analysis import Analysis, analyze, arranged, dtype_of, is_full, takes_elements
 from blockarray.fusion.lower_columns import lower_columns
 from blockarray.fusion.lower_grid import find_part, grid_of, program_count
 from blockarray.fusion.lower_parameters import (
@@ -102,6 +102,7 @@ def problem_of(plan: KernelPlan, analysis: Analysis) -> Problem:
         running=any(isinstance(statement, RunningFold) for statement in plan.statements),
         sums=any(fold.combiner in ("add", "multiply") and fold.dtype.kind == "float" for fold in folds),
         kept_bytes=sum(dtype_of(plan.statements[statement]).itemsize for statement in kept),
+        gathers=any(takes_elements(plan, group) for row in passes for group in row.groups),
     )
 
 

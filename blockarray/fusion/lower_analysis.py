@@ -9,6 +9,7 @@ from blockarray.fusion.plan import (
     DomainAxis,
     Fold,
     KernelPlan,
+    Literal,
     Position,
     Read,
     RunningFold,
@@ -18,6 +19,7 @@ from blockarray.fusion.plan import (
 )
 from codegen import dtypes
 from codegen.dtypes import DType
+from codegen.scalar.combiners import combiner
 from codegen.scalar.table import function
 
 # Values of a row that took at least this much work (in additions) are kept for a later pass: a load and a store cost less.
@@ -153,6 +155,15 @@ def groups_of(plan: KernelPlan, statements: Iterable[int]) -> tuple[FoldGroup, .
         if isinstance(statement, Fold):
             found.setdefault((statement.combiner, statement.operands), []).append((number, statement.output))
     return tuple(FoldGroup(combiner, operands, tuple(members)) for (combiner, operands), members in found.items())
+
+
+def takes_elements(plan: KernelPlan, group: FoldGroup) -> bool:
+    """Whether a fold is over single elements, and its combiner takes several of them at a time."""
+    row = combiner(group.combiner)
+    if row.gather is None:
+        return False
+    rest = [plan.statements[operand] for operand in group.operands[1:]]
+    return tuple(one.number for one in rest if isinstance(one, Literal)) == row.rest
 
 
 def analyze(plan: KernelPlan) -> Analysis:

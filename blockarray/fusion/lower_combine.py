@@ -118,6 +118,16 @@ def merge(builder: Builder, name: str, left: Sequence[Value], right: Sequence[Va
 _BEATEN = MappingProxyType({"argmax": "less_equal", "argmin": "greater_equal"})
 
 
+def gather(builder: Builder, name: str, partial: Sequence[Value], elements: Sequence[Value]) -> Partial:
+    """The combiner called `name` applied to a partial result and elements behind it, all blocks of one shape."""
+    row = combiner(name)
+    if row.gather is None:
+        raise TypeError(f"{name}: a combiner that takes single elements only")
+    core = BlockCore(builder)
+    parts = tuple(BlockValue(core, value) for value in partial)
+    return tuple(_value(value) for value in row.gather(core, parts, [BlockValue(core, value) for value in elements]))
+
+
 def merge_later(builder: Builder, name: str, left: Sequence[Value], right: Sequence[Value]) -> Partial:
     """`merge` of extremes and positions where all of `right` has greater positions than `left` stands for.
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from blockarray.fusion.lower_analysis import FoldGroup, Pass, closure
-from blockarray.fusion.lower_combine import finds_positions, identity, merge, merge_later
+from blockarray.fusion.lower_analysis import FoldGroup, Pass, closure, takes_elements
+from blockarray.fusion.lower_combine import finds_positions, gather, identity, merge, merge_later
 from blockarray.fusion.lower_grid import ProgramPart
 from blockarray.fusion.lower_stores import numbered, store_all
 from blockarray.fusion.lower_values import Lowering, Values, Window
@@ -72,12 +72,10 @@ class StreamingRows:
     def _end_of_full_tiles(self) -> Value:
         """Where the last tile that does not reach beyond the blocked axis' end stops."""
         builder, blocked = self._builder, self._schedule.blocked
-        begin, end = self.part.begin(blocked), self.part.end(blocked)
-        mask = builder.index(-self._schedule.tile[blocked])
+        begin, end, tile = self.part.begin(blocked), self.part.end(blocked), self._schedule.tile[blocked]
         if begin is self.lowering.zero:
-            return builder.map("bitwise_and", end, mask)
-        count = builder.map("subtract", end, begin)
-        return builder.map("add", begin, builder.map("bitwise_and", count, mask))
+            return builder.map("bitwise_and", end, builder.index(-tile))
+        return self._end_of_whole(begin, end, tile)
 
     def _row_window(self) -> Window:
         """The program's part of the kept axes; the reduced axes do not matter."""
@@ -214,12 +212,12 @@ class StreamingRows:
             return self._loop(begin, end, 1, state, lambda number, inner: turn.main({**index, blocked: number}, inner))
         tail = state.tail
         state = replace(state, tail=())
-        if self._schedule.steps > 1 and state.main:
-            state = self._two_levels(index, begin, self._full_end, state, turn)
-        else:
-            state = self._loop(
-                begin, self._full_end, tile, state, lambda number, inner: turn.main({**index, blocked: number}, inner)
-            )
+        if self._schedule.windows > 1:
+            stride = tile * self._schedule.windows
+            several_end = self._end_of_whole(begin, self._full_end, stride)
+            state = self._full_tiles(index, begin, several_end, stride, state, turn.row, turn.several)
+            begin = several_end
+        state = self._full_tiles(index, begin, self._full_end, tile, state, turn.row, turn.main)
         main = state.main
         if tail:
             state = _State((), tail, state.running)
@@ -229,26 +227,40 @@ class StreamingRows:
         )
         return replace(state, main=main) if tail else state
 
-    def _two_levels(self, index: dict[int, Value], begin: Value, full: Value, state: _State, turn: "_Turn") -> _State:
-        """Groups of tiles go into fresh accumulators, which are then added to the total: short chains of roundings."""
-        builder, blocked = self._builder, self._schedule.blocked
-        tile = self._schedule.tile[blocked]
-        stride = tile * self._schedule.steps
-        combiners = [group.combiner for group in turn.row.groups]
+    def _end_of_whole(self, begin: Value, end: Value, step: int) -> Value:
+        """Where the last whole step between two indices stops; steps are powers of two."""
+        builder = self._builder
+        count = builder.map("bitwise_and", builder.map("subtract", end, begin), builder.index(-step))
+        return builder.map("add", begin, count)
 
-        def group_of_tiles(first: Value, outer: _State) -> _State:
-            limit = builder.map("minimum", builder.map("add", first, builder.index(stride)), full)
-            fresh = replace(outer, main=tuple(self._fresh(group, self._schedule.tile) for group in turn.row.groups))
-            inner = self._loop(
-                first, limit, tile, fresh, lambda number, state: turn.main({**index, blocked: number}, state)
-            )
+    def _full_tiles(
+        self,
+        index: dict[int, Value],
+        begin: Value,
+        end: Value,
+        step: int,
+        state: _State,
+        row: Pass,
+        turn: Callable[[dict[int, Value], _State], _State],
+    ) -> _State:
+        """The loop over full tiles. Some turns go into fresh accumulators, which are then added to the total: short chains of
+        roundings."""
+        builder, blocked, steps = self._builder, self._schedule.blocked, self._schedule.steps
+        if steps == 1 or not state.main:
+            return self._loop(begin, end, step, state, lambda number, inner: turn({**index, blocked: number}, inner))
+        combiners = [group.combiner for group in row.groups]
+
+        def some_turns(first: Value, outer: _State) -> _State:
+            limit = builder.map("minimum", builder.map("add", first, builder.index(step * steps)), end)
+            fresh = replace(outer, main=tuple(self._fresh(group, self._schedule.tile) for group in row.groups))
+            inner = self._loop(first, limit, step, fresh, lambda number, state: turn({**index, blocked: number}, state))
             merged = tuple(
                 merge(builder, name, total, part)
                 for name, total, part in zip(combiners, outer.main, inner.main, strict=True)
             )
             return replace(inner, main=merged)
 
-        return self._loop(begin, full, stride, state, group_of_tiles)
+        return self._loop(begin, end, step * steps, state, some_turns)
 
     def _loop(
         self, begin: Value, end: Value, step: int, state: _State, body: Callable[[Value, _State], _State]
@@ -291,6 +303,23 @@ class _Turn:
         accumulators, running = self._turn(index, tile, True, state.tail, state.running)
         return replace(state, tail=accumulators, running=running)
 
+    def several(self, index: dict[int, Value], state: _State) -> _State:
+        """Full tiles side by side: all are read before any is folded."""
+        builder, schedule = self._lowering.builder, self._lowering.schedule
+        step = schedule.tile[schedule.blocked]
+        places = [index] + [
+            {**index, schedule.blocked: builder.map("add", index[schedule.blocked], builder.index(number * step))}
+            for number in range(1, schedule.windows)
+        ]
+        tiles = [self._values(place, schedule.tile, False, state.running) for place in places]
+        folded = tuple(
+            self._accumulate_all(tiles, group, partial)
+            for group, partial in zip(self.row.groups, state.main, strict=True)
+        )
+        for values in tiles:
+            self._store(values)
+        return replace(state, main=folded)
+
     def _turn(
         self,
         index: dict[int, Value],
@@ -299,6 +328,16 @@ class _Turn:
         accumulators: tuple[Blocks, ...],
         running: Blocks,
     ) -> tuple[tuple[Blocks, ...], Blocks]:
+        values = self._values(index, tile, is_tail, running)
+        folded = tuple(
+            self._accumulate(values, group, partial)
+            for group, partial in zip(self.row.groups, accumulators, strict=True)
+        )
+        self._store(values)
+        return folded, tuple(values.carries[number] for number in self._running)
+
+    def _values(self, index: dict[int, Value], tile: tuple[int, ...], is_tail: bool, running: Blocks) -> Values:
+        """What the pass needs of one tile."""
         rows, lowering = self._rows, self._lowering
         window = rows.window(index, tile, is_tail)
         blocked = lowering.schedule.blocked
@@ -308,16 +347,29 @@ class _Turn:
         carries = dict(zip(self._running, running, strict=True))
         values = Values(lowering, window, rows.row_values.known, rows.kept, offset, carries)
         values.compute(self.row.targets)
-        folded = tuple(
-            self._accumulate(values, group, partial)
-            for group, partial in zip(self.row.groups, accumulators, strict=True)
-        )
+        return values
+
+    def _store(self, values: Values) -> None:
+        """Write, and keep for later passes, what the pass should."""
+        lowering = self._lowering
         for statement in self.row.keep:
-            buffer = rows.allocated[statement]
+            buffer = self._rows.allocated[statement]
             block = values.expanded(statement, values.shape_of(statement))
             lowering.builder.store(buffer, values.kept_offsets(), block, (False,) * lowering.rank)
         store_all(lowering, values, numbered(lowering, self.row.writes))
-        return folded, tuple(values.carries[number] for number in self._running)
+
+    def _accumulate_all(self, tiles: list[Values], group: FoldGroup, partial: Blocks) -> Blocks:
+        builder, name = self._lowering.builder, group.combiner
+        parts = [values.fold_operands(group) for values in tiles]
+        if takes_elements(self._lowering.plan, group):
+            return gather(builder, name, partial, [part[0] for part in parts])
+        if self._rows.is_in_order(group):
+            for part in parts:
+                partial = merge_later(builder, name, partial, part)
+            return partial
+        while len(parts) > 1:
+            parts = [merge(builder, name, left, right) for left, right in zip(parts[::2], parts[1::2], strict=True)]
+        return merge(builder, name, partial, parts[0])
 
     def _accumulate(self, values: Values, group: FoldGroup, partial: Blocks) -> Blocks:
         lowering = self._lowering

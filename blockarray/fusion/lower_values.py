@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from blockarray.fusion.lower_analysis import Analysis, FoldGroup, closure, dtype_of
 from blockarray.fusion.lower_combine import identity, identity_numbers, merge
 from blockarray.fusion.lower_parameters import Parameters
-from blockarray.fusion.plan import Apply, Convert, Fold, KernelPlan, Number, Position, Read, RunningFold, Take
+from blockarray.fusion.plan import Apply, Convert, Fold, KernelPlan, Literal, Number, Position, Read, RunningFold, Take
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.ir.builder import Builder
@@ -154,6 +154,8 @@ class Values:
                 return self._read(number, statement)
             case Number():
                 return self._lowering.parameters.numbers[number]
+            case Literal(number=literal, dtype=dtype):
+                return self._builder.constant(dtype, literal, ())
             case Position():
                 shape = self.shape_of(number)
                 return self._builder.broadcast(self._linear(number, shape), shape)

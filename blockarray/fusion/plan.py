@@ -52,6 +52,14 @@ class Number:
 
 
 @dataclass(frozen=True)
+class Literal:
+    """A number that is part of the code, whatever the expression's own constants are."""
+
+    number: int | float
+    dtype: DType
+
+
+@dataclass(frozen=True)
 class Position:
     """The index of the point along the domain, int64: ``offset + sum(index * strides)``."""
 
@@ -119,7 +127,7 @@ class Take:
     rest: tuple[int, ...]
 
 
-Statement = Read | Number | Position | Apply | Convert | Fold | RunningFold | Take
+Statement = Read | Number | Literal | Position | Apply | Convert | Fold | RunningFold | Take
 
 
 @dataclass(frozen=True)
@@ -172,7 +180,7 @@ class KernelPlan:
             match statement:
                 case Read(strides=strides) | Position(strides=strides):
                     found.append(tuple(stride != 0 for stride in strides))
-                case Number():
+                case Number() | Literal():
                     found.append((False,) * rank)
                 case Apply(operands=operands):
                     found.append(tuple(any(found[k][axis] for k in operands) for axis in range(rank)))

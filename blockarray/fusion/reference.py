@@ -19,6 +19,7 @@ from blockarray.fusion.plan import (
     Inherited,
     KernelPlan,
     Leaf,
+    Literal,
     Number,
     Position,
     Product,
@@ -152,6 +153,8 @@ def _value(
             return _load(kernel, _places(offset, strides, points), memory[source])
         case Number(source=source):
             return memory[source].reshape((1,) * len(points))
+        case Literal(number=number, dtype=dtype):
+            return np.full((1,) * len(points), number, dtype.numpy)
         case Position(offset=offset, strides=strides):
             return _places(offset, strides, points)
         case Apply(function=function, operands=operands, dtype=dtype):

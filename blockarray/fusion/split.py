@@ -17,6 +17,7 @@ from blockarray.fusion.lower_analysis import (
     dtype_of,
     operands_of,
 )
+from blockarray.fusion.one_read import in_one_read
 from blockarray.fusion.plan import (
     Apply,
     Convert,
@@ -25,6 +26,7 @@ from blockarray.fusion.plan import (
     Fresh,
     GraphPlan,
     KernelPlan,
+    Literal,
     Number,
     PlanValue,
     Position,
@@ -68,10 +70,10 @@ def split_kernel(plan: KernelPlan, values: list[PlanValue], target: Target) -> l
     """The kernels that take the place of one; temporaries are appended to `values`."""
     if not any(axis.reduced for axis in plan.axes) or any(axis.extent == 0 for axis in plan.axes):
         return [plan]
-    bare = arranged(plan)
+    bare = in_one_read(arranged(plan), target)
     axis, piece = _cut(bare, target)
     if not piece:
-        return [plan]
+        return [bare]
     if any(isinstance(statement, RunningFold) for statement in bare.statements):
         return _split_running(bare, values, piece) or [plan]
     return _Cut(bare, analyze(bare), values, axis, piece).kernels()
@@ -127,7 +129,7 @@ class _Copy:
                 return replace(statement, operands=operands)
             case Convert() | RunningFold():
                 return replace(statement, operand=operands[0])
-            case Number():
+            case Number() | Literal():
                 return statement
         raise TypeError(f"kernel {self.source.name}: a statement of an unknown kind: {statement!r}")
 

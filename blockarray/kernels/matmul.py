@@ -1,6 +1,7 @@
-"""Matrix products for machines with many lanes: a tile of the result for each program, both operands staged a slice at a time.
+"""Matrix products on a device: one loop of window loads and `dot`, which the compiler gives to a matmul instruction.
 
-Products on the host go to NumPy's BLAS (see `execution.library_calls`).
+Float32, float64 and integers have none: a tile of the result for each program then, both operands staged a slice at a time.
+Products on the host go to NumPy's BLAS where that has the dtype (see `execution.library_calls`).
 """
 
 import ctypes
@@ -9,57 +10,54 @@ from dataclasses import dataclass
 from math import prod
 
 from blockarray.fusion.lower_parameters import (
+    BUFFER_ALIGNMENT,
     Argument,
     SlotNumber,
     SlotPointer,
-    alignment_of,
     index_parameter,
 )
 from blockarray.fusion.plan import Product
-from blockarray.graph.nodes import row_major_strides
+from blockarray.fusion.products import View, buffer_type_of, friendly_view, schedule_of, total_dtype
+from codegen import dtypes
 from codegen.compiler import compile_kernel
-from codegen.frontend.language import (
-    Static,
-    accumulator_dtype,
-    cast,
-    dot,
-    extent,
-    load,
-    program_index,
-    store,
-    zeros,
-)
-from codegen.frontend.parameters import ExtentSlot, PointerSlot, StrideSlot
-from codegen.frontend.signature import ArgumentKind, ArrayKind, Specialisation, StaticKind
-from codegen.frontend.translator import translate
-from codegen.ir.kernel import Kernel
+from codegen.dtypes import DType
+from codegen.ir.builder import Builder
+from codegen.ir.kernel import BufferParameter, GridAxis, IndexParameter, Kernel, Parameter, Value
+from codegen.ir.layout import Layout
+from codegen.ir.products import accumulator_layout
+from codegen.ir.types import BufferType
+from codegen.schedules.matmul import MatmulSchedule
 from codegen.target import Target
 from codegen.targets.backend import Backend, Memory
 
+# 16 x 16 lanes; each holds 4 x 4 neighbours of the result, once or twice along both axes.
+_LANES = (16, 16)
+_RUN = (4, 4)
 _SMALL_TILE = 64
 _LARGE_TILE = 128
 # Elements of the inner axis that are staged at a time: both slices fit into 48 KiB beside each other.
 _SLICE = 16
 
+# The kernel that adds parts of a sum together: lanes, and neighbours that each holds.
+_SUM_LANES = 128
+_SUM_RUN = 4
+
 
 @dataclass(frozen=True)
 class LoweredProduct:
-    """A product's kernel and how to launch it; see `LoweredKernel`."""
+    """A product's kernel and how to launch it; see `LoweredKernel`. Value `parts_value` are the parts of sums, if any."""
 
     kernel: Kernel
     arguments: tuple[Argument, ...]
     programs: int
 
 
-class DeviceProduct:
-    """A matrix product that is ready to be launched on a device."""
+class _Bound:
+    """A kernel with its slots."""
 
-    __slots__ = ("product", "constants", "_slots", "_pointers", "_programs", "_run")
+    __slots__ = ("_slots", "_pointers", "_programs", "_run")
 
-    def __init__(self, product: Product, device: Backend) -> None:
-        lowered = lower_product(product, device.target)
-        self.product = product
-        self.constants = ()
+    def __init__(self, lowered: LoweredProduct, device: Backend) -> None:
         self._slots = (ctypes.c_int64 * len(lowered.arguments))()
         self._pointers: list[tuple[int, int, int]] = []
         for position, argument in enumerate(lowered.arguments):
@@ -70,74 +68,200 @@ class DeviceProduct:
         self._programs = lowered.programs
         self._run = compile_kernel(lowered.kernel, device).bind(ctypes.addressof(self._slots))
 
-    def run(self, memories: Sequence[Memory]) -> None:
-        """Queue the product; `memories` are the values of the plan."""
-        if self._programs == 0:
-            return
+    def run(self, memories: Sequence[Memory], parts: Memory | None) -> None:
         for position, number, offset in self._pointers:
-            self._slots[position] = memories[number].address + offset
+            memory = memories[number] if number >= 0 else parts
+            assert memory is not None
+            self._slots[position] = memory.address + offset
         self._run(self._programs)
 
 
-def bind_device_product(product: Product, device: Backend) -> DeviceProduct:
-    """The product as a step that can be run on `device`."""
-    return DeviceProduct(product, device)
+class DeviceProduct:
+    """A matrix product that is ready to be launched on a device."""
+
+    __slots__ = ("product", "constants", "schedule", "_device", "_kernels", "_parts_bytes")
+
+    def __init__(self, product: Product, device: Backend, schedule: MatmulSchedule | None = None) -> None:
+        self.product = product
+        self.constants = ()
+        self.schedule = schedule or schedule_of(product, device.target)
+        self._device = device
+        self._kernels = [
+            _Bound(one, device) for one in lower_product(product, device.target, self.schedule) if one.programs
+        ]
+        self._parts_bytes = 0
+        if self.schedule.parts > 1:
+            self._parts_bytes = self.schedule.parts * prod(product.shape) * dtypes.float32.itemsize
+
+    def run(self, memories: Sequence[Memory]) -> None:
+        """Queue the product; `memories` are the values of the plan."""
+        # Memory that goes back to the pool at the end is used next behind these kernels, on the same stream.
+        parts = self._device.allocate(self._parts_bytes) if self._parts_bytes else None
+        for kernel in self._kernels:
+            kernel.run(memories, parts)
 
 
-def matrix_product(a, b, c, *, tile_m: Static, tile_n: Static, tile_k: Static):  # type: ignore[no-untyped-def]
-    """``a @ b`` for stacks of matrices: one tile of `c` for each program."""
-    stack = [program_index(axis) for axis in range(c.ndim - 2)]
-    row = program_index(c.ndim - 2) * tile_m
-    column = program_index(c.ndim - 1) * tile_n
-    total = zeros((tile_m, tile_n), accumulator_dtype(a.dtype))
-    for k in range(0, extent(a, -1), tile_k):
-        left = load(a, (*stack, row, k), (tile_m, tile_k))
-        right = load(b, (*stack, k, column), (tile_k, tile_n))
-        total = dot(left, right, total)
-    store(c, (*stack, row, column), cast(total, c.dtype))
+PARTS = -1
+"""The number that stands for the parts of sums among the values of a plan."""
 
 
-def lower_product(product: Product, target: Target) -> LoweredProduct:
-    """The kernel of a product, for a machine with these facts."""
-    (*batch, m, n) = product.shape
-    k = product.a_view[1][-1]
-    tile = _tile(product, target.cores)
-    stack = tuple(f"batch{axis}" for axis in range(len(batch)))
-    extents = {**dict(zip(stack, batch, strict=True)), "m": m, "n": n, "k": k}
-    views = {
-        "a": (product.a, product.a_view, ("m", "k")),
-        "b": (product.b, product.b_view, ("k", "n")),
-        "c": (product.target, (0, product.shape, row_major_strides(product.shape)), ("m", "n")),
-    }
-    strides: dict[str, tuple[int, ...]] = {}
-    kinds: list[tuple[str, ArgumentKind]] = []
-    for name, (_, (offset, shape, steps), ends) in views.items():
-        strides[name] = steps = tuple(0 if n == 1 else step for n, step in zip(shape, steps, strict=True))
-        known = tuple(step if step in (0, 1) else None for step in steps)
-        alignment = alignment_of(product.dtype, offset, steps)
-        kinds.append((name, ArrayKind(product.dtype, (*stack, *ends), known, alignment)))
-    sizes = {"tile_m": tile, "tile_n": tile, "tile_k": _SLICE}
-    kinds += [(name, StaticKind(size)) for name, size in sizes.items()]
-    divisors = tuple((name, index_parameter(name, extent).divisible) for name, extent in extents.items())
-    found = translate(matrix_product, Specialisation(tuple(kinds), divisors, frozenset("ab")), target)
-    arguments: list[Argument] = []
-    for slot in found.slots:
-        match slot:
-            case ExtentSlot(name=name):
-                arguments.append(SlotNumber(extents[name]))
-            case PointerSlot(parameter=name):
-                number, (offset, _, _), _ = views[name]
-                arguments.append(SlotPointer(number, offset * product.dtype.itemsize))
-            case StrideSlot(parameter=name, axis=axis):
-                arguments.append(SlotNumber(strides[name][axis]))
-    programs = prod(batch) * -(-m // tile) * -(-n // tile)
-    return LoweredProduct(found.kernel, tuple(arguments), programs)
+def _swapped(view: View) -> View:
+    offset, shape, strides = view
+    return offset, (*shape[:-2], shape[-1], shape[-2]), (*strides[:-2], strides[-1], strides[-2])
+
+
+def lower_product(product: Product, target: Target, schedule: MatmulSchedule | None = None) -> list[LoweredProduct]:
+    """The kernels of a product, in the order in which they run."""
+    chosen = schedule or schedule_of(product, target)
+    whole = (0, product.shape, _row_major(product.shape))
+    a, b, result = (product.a, product.a_view), (product.b, product.b_view), (product.target, whole)
+    if chosen.swapped:
+        a, b, result = ((number, _swapped(view)) for number, view in (b, a, result))
+    layout = Layout(_LANES, _RUN)
+    if chosen.instruction:
+        layout = accumulator_layout(target.matmul_instruction(chosen.instruction), chosen.m)
+    else:
+        tile = _tile(product, target.cores)
+        chosen = MatmulSchedule("", tile, tile, _SLICE)
+    if chosen.parts == 1:
+        return [_lower(product.dtype, product.dtype, a, b, result, chosen, layout)]
+    parts_view = (0, (chosen.parts, *result[1][1]), (prod(product.shape), *result[1][2]))
+    return [
+        _lower(product.dtype, dtypes.float32, a, b, (PARTS, parts_view), chosen, layout),
+        _lower_sum(product, chosen.parts),
+    ]
+
+
+def _lower(
+    dtype: DType,
+    result_dtype: DType,
+    a: tuple[int, View],
+    b: tuple[int, View],
+    result: tuple[int, View],
+    schedule: MatmulSchedule,
+    layout: Layout,
+) -> LoweredProduct:
+    """The kernel of a product: a loop over slices of the summed axis."""
+    tile_m, tile_n, tile_k = schedule.m, schedule.n, schedule.k
+    (*batch, m, k), n = a[1][1], b[1][1][-1]
+    names = [f"batch{axis}" for axis in range(len(batch))]
+    extents = {**dict(zip(names, batch, strict=True)), "m": m, "n": n, "k": k}
+    in_parts = schedule.parts > 1
+    if in_parts:
+        extents["parts"] = schedule.parts
+    indices = {name: index_parameter(name, extent) for name, extent in extents.items()}
+    parameters: list[Parameter] = list(indices.values())
+    arguments: list[Argument] = [SlotNumber(extent) for extent in extents.values()]
+
+    def declare(name: str, of: DType, value: int, view: View, axes: tuple[str, ...]) -> Value:
+        type_ = buffer_type_of(of, view, axes)
+        parameter = BufferParameter(name, type_, name == "target")
+        parameters.append(parameter)
+        arguments.append(SlotPointer(value, view[0] * of.itemsize))
+        arguments.extend(SlotNumber(step) for step, seen in zip(view[2], type_.strides, strict=True) if seen is None)
+        return parameter.value
+
+    left = declare("a", dtype, a[0], friendly_view(a[1]), (*names, "m", "k"))
+    right = declare("b", dtype, b[0], friendly_view(b[1]), (*names, "k", "n"))
+    counted = ("parts",) if in_parts else ()
+    target = declare("target", result_dtype, result[0], friendly_view(result[1]), (*counted, *names, "m", "n"))
+    builder = Builder()
+    first = len(counted) + (schedule.sharers > 1)
+    places = tuple(builder.program_index(first + axis) for axis in range(len(batch)))
+    row = builder.map("multiply", builder.program_index(first + len(batch), "row"), builder.index(tile_m))
+    column = builder.map("multiply", builder.program_index(first + len(batch) + 1, "column"), builder.index(tile_n))
+    ones = (1,) * len(batch)
+    checked = (*(False,) * len(batch), True, True)
+
+    def window(buffer: Value, one: Value, other: Value, shape: tuple[int, int]) -> Value:
+        block = builder.load(buffer, (*places, one, other), (*ones, *shape), checked)
+        return _widened(builder, builder.reshape(block, shape), dtype)
+
+    def add_slice(inner: Value, total: Value) -> tuple[Value, ...]:
+        return (
+            builder.dot(
+                window(left, row, inner, (tile_m, tile_k)), window(right, inner, column, (tile_k, tile_n)), total
+            ),
+        )
+
+    begin, end = builder.index(0), indices["k"].value
+    part = builder.program_index(0, "part") if in_parts else None
+    if part is not None:
+        length = IndexParameter("length", tile_k)
+        parameters.append(length)
+        arguments.append(SlotNumber(-(-k // (schedule.parts * tile_k)) * tile_k))
+        begin = builder.map("multiply", part, length.value)
+        end = builder.map("minimum", end, builder.map("add", begin, length.value))
+    start = builder.constant(total_dtype(dtype), 0, (tile_m, tile_n))
+    (total,) = builder.loop(begin, end, tile_k, [start], add_slice, "inner")
+    finished = _narrowed(builder, total, dtype) if result_dtype is dtype else total
+    store_places = (*((part,) if part is not None else ()), *places, row, column)
+    finished = builder.reshape(finished, (*(1,) * (len(counted) + len(batch)), tile_m, tile_n))
+    builder.store(target, store_places, finished, (*(False,) * len(counted), *checked))
+    shared = (GridAxis(1, 1, schedule.sharers),) if schedule.sharers > 1 else ()
+    grid = (
+        *shared,
+        *(GridAxis(name) for name in (*counted, *names)),
+        GridAxis("m", tile_m, schedule.together),
+        GridAxis("n", tile_n),
+    )
+    kernel = builder.kernel("matrix_product", parameters, grid, layout)
+    programs = -(-m // tile_m) * -(-n // tile_n) * prod(batch) * schedule.parts
+    return LoweredProduct(kernel, tuple(arguments), programs)
+
+
+def _lower_sum(product: Product, count: int) -> LoweredProduct:
+    """The kernel that adds the parts of all sums together, in the order of the parts."""
+    elements = prod(product.shape)
+    extent, parts = index_parameter("elements", elements), IndexParameter("parts")
+    source = BufferParameter(
+        "parts_of_sums", buffer_type_of(dtypes.float32, (0, (count, elements), (elements, 1)), ("parts", "elements"))
+    )
+    flat = BufferType(product.dtype, (1, "elements"), (0, 1), BUFFER_ALIGNMENT)
+    target = BufferParameter("target", flat, True)
+    block = _SUM_LANES * _SUM_RUN
+    builder = Builder()
+    zero = builder.index(0)
+    place = builder.map("multiply", builder.program_index(0), builder.index(block))
+    totals = builder.load(source.value, (zero, place), (1, block), (False, True))
+    for number in range(1, count):
+        part = builder.load(source.value, (builder.index(number), place), (1, block), (False, True))
+        totals = builder.map("add", totals, part)
+    builder.store(target.value, (zero, place), builder.cast(totals, product.dtype), (False, True))
+    parameters = (extent, parts, source, target)
+    layout = Layout((1, _SUM_LANES), (1, _SUM_RUN))
+    kernel = builder.kernel("sum_of_parts", parameters, (GridAxis("elements", block),), layout)
+    arguments = (
+        SlotNumber(elements), SlotNumber(count), SlotPointer(PARTS, 0), SlotNumber(elements), SlotPointer(product.target, 0),
+    )  # fmt: skip
+    return LoweredProduct(kernel, arguments, -(-elements // block))
 
 
 def _tile(product: Product, cores: int) -> int:
     """Large tiles read each operand less often; small ones keep all multiprocessors busy, and fit wide elements."""
-    programs = prod(product.shape[:-2]) * prod(-(-length // _LARGE_TILE) for length in product.shape[-2:])
-    is_wide = accumulator_dtype(product.dtype).itemsize > 4
+    programs = 1
+    for extent in product.shape[:-2]:
+        programs *= extent
+    for extent in product.shape[-2:]:
+        programs *= -(-extent // _LARGE_TILE)
+    is_wide = total_dtype(product.dtype).itemsize > 4
     if is_wide and len(product.shape) > 2:
         return _SMALL_TILE // 2  # a stack of wide results passes through shared memory once more
     return _SMALL_TILE if is_wide or programs < cores else _LARGE_TILE
+
+
+def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
+    strides = [1] * len(shape)
+    for axis in reversed(range(len(shape) - 1)):
+        strides[axis] = strides[axis + 1] * shape[axis + 1]
+    return tuple(strides)
+
+
+def _widened(builder: Builder, block: Value, dtype: DType) -> Value:
+    return builder.cast(block, dtypes.int32) if dtype is dtypes.boolean else block
+
+
+def _narrowed(builder: Builder, total: Value, dtype: DType) -> Value:
+    if dtype is dtypes.boolean:
+        return builder.map("not_equal", total, builder.constant(dtypes.int32, 0, total.block.shape))
+    return builder.cast(total, dtype)

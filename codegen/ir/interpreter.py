@@ -25,6 +25,7 @@ from codegen.ir.operations import (
     Cast,
     Constant,
     Dot,
+    DotLoop,
     For,
     Gather,
     If,
@@ -278,10 +279,26 @@ class _Program:
     def dot(self, operation: Dot) -> Arrays:
         """A matrix product added to the accumulator, in the accumulator's dtype (halves in float32)."""
         a, b, accumulator = self._arrays(operation.operands)
-        dtype = operation.operands[2].block.dtype
-        wide = dtypes.float32 if dtype.is_half else dtype
-        product_ = cast_array(a, wide) @ cast_array(b, wide)
-        return (cast_array(product_ + cast_array(accumulator, wide), dtype),)
+        return (_multiplied(a, b, accumulator, operation.operands[2].block.dtype),)
+
+    def dot_loop(self, operation: DotLoop) -> Arrays:
+        """Windows read and multiplied one after the other."""
+        begin, end = self._scalars(operation.operands[:2])
+        total = self._array(operation.accumulator)
+        access = self._access(operation)
+        sides = (
+            (self._buffer(operation.a), operation.a_offsets, operation.a_shape, operation.a_axes),
+            (self._buffer(operation.b), operation.b_offsets, operation.b_shape, operation.b_axes),
+        )
+        for inner in range(begin, end, operation.step):
+            windows = []
+            for buffer, offsets, shape, axes in sides:
+                places = tuple(inner if offset is None else int(self._array(offset)) for offset in offsets)
+                fill = np.zeros((), buffer.array.dtype)
+                window = buffer.read_window(places, shape, (True,) * len(shape), fill, access)
+                windows.append(window.reshape([shape[axis] for axis in axes]))
+            total = _multiplied(windows[0], windows[1], total, operation.accumulator.block.dtype)
+        return (total,)
 
     def load(self, operation: Load) -> Arrays:
         """A window read."""
@@ -340,6 +357,12 @@ class _Program:
         return self.body(operation.bodies[0 if holds else 1])
 
 
+def _multiplied(a: Array, b: Array, accumulator: Array, dtype: DType) -> Array:
+    wide = dtypes.float32 if dtype.is_half else dtype
+    product_ = cast_array(a, wide) @ cast_array(b, wide)
+    return cast_array(product_ + cast_array(accumulator, wide), dtype)
+
+
 OPERATION_MEANINGS: Mapping[type[Operation], Callable[..., tuple[Array | InterpretedBuffer, ...]]] = {
     Constant: _Program.constant,
     Iota: _Program.iota,
@@ -350,6 +373,7 @@ OPERATION_MEANINGS: Mapping[type[Operation], Callable[..., tuple[Array | Interpr
     Reduce: _Program.reduce,
     Scan: _Program.scan,
     Dot: _Program.dot,
+    DotLoop: _Program.dot_loop,
     Load: _Program.load,
     Store: _Program.store,
     Gather: _Program.gather,

@@ -19,6 +19,11 @@ class Value:
     name: str = ""
 
     @property
+    def is_block(self) -> bool:
+        """Whether it is a block, not a buffer."""
+        return isinstance(self.type, BlockType)
+
+    @property
     def block(self) -> BlockType:
         """The type, which must be a block's."""
         if not isinstance(self.type, BlockType):
@@ -89,13 +94,17 @@ class GridAxis:
     """One axis of programs: ``ceil(extent / block)`` of them.
 
     `extent` is the name of an index parameter or a number; the last grid axis varies fastest in the linear program number.
+
+    With `together` above 1, so many neighbours along the axis may run side by side and share what they read; there may be
+    programs behind the last block then, whose windows have to be checked.
     """
 
     extent: str | int
     block: int = 1
+    together: int = 1
 
     def __str__(self) -> str:
-        return f"{self.extent} by {self.block}"
+        return f"{self.extent} by {self.block}" + (f" together {self.together}" if self.together > 1 else "")
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,10 @@ class Layout:
 
     An axis of extent 1 in a block whose layout has more lanes there is *replicated*: every lane of that axis holds it.
 
+    With `group` and `turns`, the lanes of an axis come in groups of neighbours that take several turns before the next
+    group's elements start: the index splits as ``(((repeat * groups + group) * turns + turn) * group_lanes + lane_in_group)
+    * run + position``. That is how matrix instructions spread the rows of their accumulators.
+
     Attributes
     ----------
     lanes : tuple of int
@@ -23,16 +27,26 @@ class Layout:
         Neighbouring elements that one lane holds along each axis, powers of two.
     register : int
         Elements of the last axis in one machine register (the host's vector width; 1 on a GPU).
+    group : tuple of int
+        Lanes of each axis that follow one another in one group; empty: all of them.
+    turns : tuple of int
+        Turns of each axis' groups; empty: one.
     """
 
     lanes: tuple[int, ...]
     run: tuple[int, ...]
     register: int = 1
+    group: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        if len(self.group) != len(self.turns) or len(self.group) not in (0, len(self.lanes)):
+            raise ValueError(
+                f"layout: {len(self.lanes)} axes, but {len(self.group)} groups and {len(self.turns)} turns"
+            )
         if len(self.lanes) != len(self.run):
             raise ValueError(f"layout: {len(self.lanes)} axes of lanes but {len(self.run)} of runs")
-        for count in (*self.lanes, *self.run, self.register):
+        for count in (*self.lanes, *self.run, self.register, *self.group, *self.turns):
             if count < 1 or count & (count - 1):
                 raise ValueError(f"layout: {count} is not a power of two")
 
@@ -49,4 +63,7 @@ class Layout:
     def __str__(self) -> str:
         lanes = "x".join(map(str, self.lanes))
         run = "x".join(map(str, self.run))
-        return f"lanes {lanes} run {run} register {self.register}"
+        text = f"lanes {lanes} run {run} register {self.register}"
+        if not self.group:
+            return text
+        return f"{text} group {'x'.join(map(str, self.group))} turns {'x'.join(map(str, self.turns))}"

@@ -228,6 +228,95 @@ class Dot(Operation):
         return (accumulator,)
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DotLoop(Operation):
+    """Products of windows summed up along an axis: what a loop of two loads and a `dot` computes, as one operation.
+
+    Operands: begin, end, accumulator, then buffer `a` with one offset for each axis but its inner one, then `b` likewise.
+    For ``inner = begin, begin + step, … < end`` the windows at `inner` are multiplied, and added to the accumulator. Both
+    windows have exactly two axes longer than 1: (M, K) of `a`, (K, N) of `b`, with K equal to `step`. Elements outside of a
+    buffer count as 0.
+
+    `instruction` names the row of the target's matmul instructions that computes it.
+    """
+
+    step: int
+    a_shape: tuple[int, ...]
+    b_shape: tuple[int, ...]
+    instruction: str
+    name: ClassVar[str] = "dot_loop"
+    effect: ClassVar[Effect] = "read"
+
+    @property
+    def a(self) -> Value:
+        """The left buffer."""
+        return self.operands[3]
+
+    @property
+    def b(self) -> Value:
+        """The right buffer."""
+        return self.operands[3 + len(self.a_shape)]
+
+    @property
+    def accumulator(self) -> Value:
+        """What the products are added to."""
+        return self.operands[2]
+
+    @property
+    def a_axes(self) -> tuple[int, int]:
+        """Axes of `a` along which rows of the result and the inner extent lie."""
+        return _long_axes(self.a_shape)
+
+    @property
+    def b_axes(self) -> tuple[int, int]:
+        """Axes of `b` along which the inner extent and columns of the result lie."""
+        return _long_axes(self.b_shape)
+
+    @property
+    def a_offsets(self) -> tuple[Value | None, ...]:
+        """Offsets of the window of `a`; None on its inner axis."""
+        rank = len(self.a_shape)
+        return _with_gap(self.operands[4 : 3 + rank], self.a_axes[1])
+
+    @property
+    def b_offsets(self) -> tuple[Value | None, ...]:
+        """Offsets of the window of `b`; None on its inner axis."""
+        return _with_gap(self.operands[4 + len(self.a_shape) :], self.b_axes[0])
+
+    def infer(self) -> tuple[Type, ...]:
+        begin, end, accumulator, *_ = self.operands
+        _require(begin.type == INDEX == end.type, self.name, "int64 bounds", f"{begin.type}, {end.type}")
+        for shape in (self.a_shape, self.b_shape):
+            _require(sum(extent > 1 for extent in shape) == 2, self.name, "windows with two long axes", shape)
+        count = 3 + len(self.a_shape) + len(self.b_shape)
+        _require(len(self.operands) == count, self.name, f"{count} operands", len(self.operands))
+        a, b = _buffer(self.a, self.name), _buffer(self.b, self.name)
+        _require(a.rank == len(self.a_shape), self.name, f"a window of rank {a.rank}", self.a_shape)
+        _require(b.rank == len(self.b_shape), self.name, f"a window of rank {b.rank}", self.b_shape)
+        for offset in (*self.operands[4 : 3 + a.rank], *self.operands[4 + a.rank :]):
+            _require(offset.type == INDEX, self.name, "int64 scalar offsets", offset.type)
+        m, k = (self.a_shape[axis] for axis in self.a_axes)
+        inner, n = (self.b_shape[axis] for axis in self.b_axes)
+        block = _block(accumulator, self.name)
+        fits = k == inner == self.step and block.shape == (m, n) and a.dtype is b.dtype
+        _require(
+            fits,
+            self.name,
+            f"windows (M, {self.step}), ({self.step}, N) and an accumulator (M, N)",
+            f"{a}, {b}, {block}",
+        )
+        return (block,)
+
+
+def _long_axes(shape: tuple[int, ...]) -> tuple[int, int]:
+    first, second = (axis for axis, extent in enumerate(shape) if extent > 1)
+    return first, second
+
+
+def _with_gap(values: tuple[Value, ...], axis: int) -> tuple[Value | None, ...]:
+    return (*values[:axis], None, *values[axis:])
+
+
 def _window(operation: "Load | Store", shape: tuple[int, ...], buffer: BufferType, offsets: tuple[Value, ...]) -> None:
     name = operation.name
     _require(len(offsets) == buffer.rank, name, f"{buffer.rank} offsets", len(offsets))
@@ -388,7 +477,7 @@ class If(Operation):
 OPERATIONS: dict[str, type[Operation]] = {
     row.name: row
     for row in (
-        Constant, Iota, Cast, Map, Broadcast, Reshape, Reduce, Scan, Dot, Load, Store,
+        Constant, Iota, Cast, Map, Broadcast, Reshape, Reduce, Scan, Dot, DotLoop, Load, Store,
         Gather, Scatter, Allocate, ProgramIndex, For, If,
     )
 }  # fmt: skip

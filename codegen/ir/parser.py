@@ -228,7 +228,7 @@ class _Parser:
                     f"`{name}` has no further attribute `{attribute}`; it has {', '.join(known) or 'none'}", place
                 )
             line.expect("=")
-            attributes[attribute] = _dtype(line) if attribute == "dtype" else _attribute(line)
+            attributes[attribute] = _NAMED[attribute](line) if attribute in _NAMED else _attribute(line)
         bodies, last = self._bodies(line, kind, operands)
         last.finish()
         operation = _build(line, start, kind, operands, bodies, attributes)
@@ -329,7 +329,8 @@ def _build(
 def _grid_axis(line: _Line) -> GridAxis:
     extent = _extent(line)
     line.expect("by")
-    return GridAxis(extent, line.integer("a block"))
+    block = line.integer("a block")
+    return GridAxis(extent, block, line.integer("a number of programs") if line.accept("together") else 1)
 
 
 def _extent(line: _Line) -> str | int:
@@ -345,8 +346,14 @@ def _layout(line: _Line) -> Layout:
     run = _axes(line)
     line.expect("register")
     register = line.integer()
+    group: tuple[int, ...] = ()
+    turns: tuple[int, ...] = ()
+    if line.accept("group"):
+        group = _axes(line)
+        line.expect("turns")
+        turns = _axes(line)
     try:
-        return Layout(lanes, run, register)
+        return Layout(lanes, run, register, group, turns)
     except ValueError as error:
         line.fail(str(error), start)
 
@@ -354,6 +361,10 @@ def _layout(line: _Line) -> Layout:
 def _axes(line: _Line) -> tuple[int, ...]:
     text = line.take(_AXES, "numbers with x between them, or ()")
     return () if text == "()" else tuple(map(int, text.split("x")))
+
+
+def _instruction(line: _Line) -> str:
+    return line.take(_NAME, "an instruction's name")
 
 
 def _dtype(line: _Line) -> dtypes.DType:
@@ -399,3 +410,7 @@ def _attribute(line: _Line) -> object:
     if "x" in text:
         return float.fromhex(text)
     return int(text) if _INTEGER.fullmatch(text) else float(text)
+
+
+# Attributes that are written as a name.
+_NAMED: dict[str, Callable[[_Line], object]] = {"dtype": _dtype, "instruction": _instruction}

@@ -49,7 +49,10 @@ def layout_text(layout: Layout) -> str:
     """A layout as it stands in a kernel's text; ``()`` for no axes."""
     lanes = "x".join(map(str, layout.lanes)) or "()"
     run = "x".join(map(str, layout.run)) or "()"
-    return f"lanes {lanes} run {run} register {layout.register}"
+    text = f"lanes {lanes} run {run} register {layout.register}"
+    if not layout.group:
+        return text
+    return f"{text} group {'x'.join(map(str, layout.group))} turns {'x'.join(map(str, layout.turns))}"
 
 
 def type_text(kind: Type) -> str:

@@ -39,6 +39,8 @@ class EmissionContext:
         Program number along each grid axis.
     facts : IndexFacts
     order : MemoryOrder
+    threads : int
+        Lanes that are launched: those of the kernel's layout, and perhaps some that only move data.
     entry : object
         What the target's hooks keep between ``begin`` and ``finish``.
     emit_operation : callable
@@ -59,6 +61,7 @@ class EmissionContext:
         self.facts = IndexFacts()
         self.order = MemoryOrder()
         self.emit_operation: Callable[[Operation], None] = _not_ready
+        self.threads = kernel.layout.lane_count
         self.entry: object = None
         self._layout = replace(kernel.layout, register=hooks.register_elements(kernel, target))
         self._depth: dict[Value, int] = {}

@@ -6,7 +6,7 @@ from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.core import Register
 from codegen.llvm.fragments import Distribution
-from codegen.llvm.index import add, multiply
+from codegen.llvm.index import add
 from codegen.llvm.memory import move_through_memory
 
 
@@ -31,7 +31,7 @@ def emit_iota(context: EmissionContext, operation: Iota) -> None:
     split = distribution.axes[operation.axis]
     coordinates = distribution.coordinates()
     is_last = operation.axis == len(operation.shape) - 1
-    lane = multiply(context.writer, context.hooks.lane(context, split), split.run) if split.lanes > 1 else 0
+    lane = context.hooks.lane_start(context, split) if split.lanes > 1 else 0
 
     def make(number: int) -> str:
         first = split.first(coordinates[number][operation.axis])

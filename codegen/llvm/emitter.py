@@ -11,6 +11,7 @@ from codegen.ir.operations import (
     Cast,
     Constant,
     Dot,
+    DotLoop,
     For,
     Gather,
     If,
@@ -39,7 +40,7 @@ from codegen.llvm.elementwise import (
 from codegen.llvm.hooks import Emission
 from codegen.llvm.memory import emit_allocate, emit_load, emit_store
 from codegen.llvm.positions import emit_gather, emit_scatter
-from codegen.llvm.products import emit_dot
+from codegen.llvm.products import emit_dot, emit_dot_loop
 from codegen.llvm.reductions import emit_reduce, emit_scan
 from codegen.target import Target
 
@@ -54,6 +55,7 @@ EMITTERS: Mapping[type[Operation], Callable[[EmissionContext, Any], None]] = {
     Reduce: emit_reduce,
     Scan: emit_scan,
     Dot: emit_dot,
+    DotLoop: emit_dot_loop,
     Gather: emit_gather,
     Scatter: emit_scatter,
     Load: emit_load,

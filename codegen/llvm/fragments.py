@@ -1,7 +1,7 @@
 """Fragments: blocks as registers, and which register holds which elements."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import gcd, prod
 
@@ -27,6 +27,8 @@ class AxisSplit:
         Difference in lane number between neighbouring lanes of the axis.
     all_lanes : int
         Lanes that the kernel's layout has along the axis.
+    group, turns : int
+        Lanes that follow one another before the next turn of the same lanes; see `Layout`.
     """
 
     extent: int
@@ -35,6 +37,8 @@ class AxisSplit:
     width: int
     lane_stride: int
     all_lanes: int
+    group: int = 1
+    turns: int = 1
 
     @property
     def registers(self) -> int:
@@ -45,8 +49,9 @@ class AxisSplit:
         """Element that lane 0 holds at the start of a register."""
         if self.width > 1 or self.lanes == 1:
             return register * self.width
-        repeat, position = divmod(register, self.run)
-        return repeat * self.lanes * self.run + position
+        place, position = divmod(register, self.run)
+        repeat, turn = divmod(place, self.turns)
+        return (repeat * self.lanes * self.turns + turn * self.group) * self.run + position
 
 
 @dataclass(frozen=True)
@@ -90,26 +95,40 @@ def distribute(shape: tuple[int, ...], layout: Layout) -> Distribution:
     missing = len(shape) - layout.rank
     lanes = (1,) * missing + layout.lanes[max(0, -missing) :]
     runs = (1,) * missing + layout.run[max(0, -missing) :]
+    groups = (1,) * missing + (layout.group or layout.lanes)[max(0, -missing) :]
+    turns = (1,) * missing + (layout.turns or (1,) * layout.rank)[max(0, -missing) :]
     if not shape:
         return Distribution(())
     splits = []
     stride = 1
     for axis in reversed(range(len(shape))):
         width = gcd(shape[axis], layout.register) if axis == len(shape) - 1 else 1
-        splits.append(_split(shape[axis], lanes[axis], runs[axis], width, stride))
+        split = _split(shape[axis], lanes[axis], runs[axis], width, stride, whole=bool(layout.group))
+        splits.append(_in_turns(split, groups[axis], turns[axis]))
         stride *= lanes[axis]
     return Distribution(tuple(reversed(splits)))
 
 
-def _split(extent: int, lanes: int, run: int, width: int, stride: int) -> AxisSplit:
+def _split(extent: int, lanes: int, run: int, width: int, stride: int, whole: bool) -> AxisSplit:
     if lanes == 1:
         return AxisSplit(extent, 1, extent // width, width, stride, 1)
-    if extent & (extent - 1):
+    if extent & (extent - 1) and not (whole and extent % (lanes * run) == 0):
         raise InternalCompilerError(
             f"layout: an axis of {extent} elements over {lanes} lanes; expected a power of two, pad the block"
         )
     held = min(run, extent)
     return AxisSplit(extent, min(lanes, extent // held), held, width, stride, lanes)
+
+
+def _in_turns(split: AxisSplit, group: int, turns: int) -> AxisSplit:
+    if turns == 1 or split.lanes == 1:
+        return split
+    if split.extent % (split.all_lanes * turns * split.run):
+        raise InternalCompilerError(
+            f"layout: an axis of {split.extent} elements over {split.all_lanes} lanes with {turns} turns each; expected "
+            "a multiple of what they hold, or 1"
+        )
+    return replace(split, group=group, turns=turns)
 
 
 class Fragment:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen.dtypes import DType
+from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Kernel
+from codegen.ir.operations import DotLoop, Store
 from codegen.llvm.core import Register
 from codegen.llvm.fragments import AxisSplit
-from codegen.llvm.index import Index
+from codegen.llvm.index import Index, multiply
 from codegen.target import Target
 
 if TYPE_CHECKING:
@@ -118,13 +120,10 @@ class Emission(ABC):
 
     Attributes
     ----------
-    loads_early : bool
-        Loads are emitted where they stand, not where a register is first used: on a GPU many must be under way at once.
     fuses_products : bool
         `dot` multiplies and adds in one instruction with one rounding.
     """
 
-    loads_early: bool = False
     fuses_products: bool = False
 
     def register_elements(self, kernel: Kernel, target: Target) -> int:
@@ -147,6 +146,20 @@ class Emission(ABC):
     def lane(self, context: "EmissionContext", axis: AxisSplit) -> Index:
         """Which of the axis' different lanes this one is, in ``0 … axis.lanes - 1``."""
 
+    def lane_start(self, context: "EmissionContext", axis: AxisSplit) -> Index:
+        """The first element of the axis that this lane holds."""
+        lane = self.lane(context, axis)
+        if axis.turns == 1:
+            return multiply(context.writer, lane, axis.run)
+        if isinstance(lane, int):
+            group, inside = divmod(lane, axis.group)
+            return (group * axis.turns * axis.group + inside) * axis.run
+        shift = axis.group.bit_length() - 1
+        group_number = context.once(f"lshr i64 {lane}, {shift}")
+        within = context.once(f"and i64 {lane}, {axis.group - 1}")
+        start = context.once(f"mul nuw nsw i64 {group_number}, {axis.turns * axis.group}")
+        return multiply(context.writer, context.once(f"add nuw nsw i64 {start}, {within}"), axis.run)
+
     @abstractmethod
     def owner(self, context: "EmissionContext", axes: tuple[AxisSplit, ...]) -> str | None:
         """An i1: this lane stores a block with these axes, lanes with copies of it do not; None if there are none."""
@@ -154,6 +167,10 @@ class Emission(ABC):
     @abstractmethod
     def accesses_per_load(self, memory: Memory, run: int, alignment: int) -> int:
         """Registers that one access moves, of a run of neighbours at addresses of this alignment; 1 on the host."""
+
+    def loads_early(self, context: "EmissionContext", memory: Memory) -> bool:
+        """Whether a load is emitted where it stands, not where a register is first used: on a GPU many must be under way."""
+        return False
 
     @abstractmethod
     def load(self, context: "EmissionContext", access: Access, fill: bool | int | float) -> list[str]:
@@ -166,6 +183,14 @@ class Emission(ABC):
     @abstractmethod
     def allocate(self, context: "EmissionContext", dtype: DType, count: int) -> tuple[str, str]:
         """Memory of the program: pointer and address space."""
+
+    def multiply_windows(self, context: "EmissionContext", product: DotLoop) -> None:
+        """Define the result of a dot loop by the matmul instruction that it names."""
+        raise InternalCompilerError(f"emitter: {context.target.cpu} has no matmul instruction {product.instruction!r}")
+
+    def store_tile(self, context: "EmissionContext", operation: Store) -> bool:
+        """Store a block in a way of the target's own; False if it has none for this one."""
+        return False
 
     @abstractmethod
     def reduce_lanes(

@@ -68,8 +68,7 @@ class Window:
         base: Index = context.scalar(offset)
         divisor = context.facts.divisor(offset)
         if split.lanes > 1:
-            lane = multiply(context.writer, context.hooks.lane(context, split), split.run)
-            base = add(context.writer, base, lane)
+            base = add(context.writer, base, context.hooks.lane_start(context, split))
             divisor = gcd(divisor, split.run)
         return _Axis(
             split,
@@ -192,7 +191,7 @@ def emit_load(context: EmissionContext, operation: Load) -> None:
 
     fragment = Fragment(operation.result.block, window.distribution, None, make)
     context.values[operation.result] = fragment
-    if context.hooks.loads_early or not operation.shape:
+    if context.hooks.loads_early(context, window.memory) or not operation.shape:
         fragment.force()
     else:
         context.order.wait(window.memory, fragment)
@@ -200,6 +199,8 @@ def emit_load(context: EmissionContext, operation: Load) -> None:
 
 def emit_store(context: EmissionContext, operation: Store) -> None:
     """Registers into a window."""
+    if context.hooks.store_tile(context, operation):
+        return
     buffer, *offsets, value = operation.operands
     fragment = context.fragment(value)
     shape = value.block.shape

@@ -73,7 +73,7 @@ def emit_gather(context: EmissionContext, operation: Gather) -> None:
 
     fragment = Fragment(operation.result.block, distribution, None, make)
     context.values[operation.result] = fragment
-    if context.hooks.loads_early or not operation.result.block.shape:
+    if context.hooks.loads_early(context, memory) or not operation.result.block.shape:
         fragment.force()
     else:
         context.order.wait(memory, fragment)

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Value
-from codegen.ir.operations import Allocate, Cast, Dot, Load, Store
+from codegen.ir.operations import Allocate, Cast, Dot, DotLoop, Load, Store
 from codegen.ir.types import INDEX, BlockType, BufferType
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.core import Register
@@ -23,7 +24,7 @@ Tile = list[list[Register]]
 
 
 @dataclass(frozen=True)
-class _Side:
+class Side:
     """An operand in memory: `count` registers of neighbours at each step of the product's inner axis."""
 
     memory: Memory
@@ -36,6 +37,10 @@ class _Side:
 
 def emit_dot(context: EmissionContext, operation: Dot) -> None:
     """``a @ b + accumulator``, one step of the inner axis after the other."""
+    if context.kernel.layout.group:
+        raise InternalCompilerError(
+            f"kernel {context.kernel.name}: a dot in the layout of a matrix instruction; expected a loop of windows and a dot, which the instruction takes"
+        )
     a, b, accumulator = operation.operands
     dtype = accumulator.block.dtype
     a, b = _converted(context, a, accumulator), _converted(context, b, accumulator)
@@ -60,8 +65,15 @@ def emit_dot(context: EmissionContext, operation: Dot) -> None:
         [Register(context.core, name, dtype, 1) for name in names[row * per_row : (row + 1) * per_row]]
         for row in range(rows.registers)
     ]
-    tile = _accumulate(context, side_a, side_b, inner, tile)
+    tile = accumulate(context, side_a, side_b, inner, tile)
     context.define(operation.result, [register.name for line in tile for register in line])
+
+
+def emit_dot_loop(context: EmissionContext, operation: DotLoop) -> None:
+    """Products of windows by an instruction of the target."""
+    for buffer in (operation.a, operation.b):
+        context.order.before_read(context.memory(buffer), operation)
+    context.hooks.multiply_windows(context, operation)
 
 
 def _converted(context: EmissionContext, value: Value, accumulator: Value) -> Value:
@@ -92,13 +104,13 @@ def _zero(context: EmissionContext) -> Value:
     return zero
 
 
-def _side(context: EmissionContext, memory: Memory, axis: AxisSplit, step_stride: int) -> _Side:
+def _side(context: EmissionContext, memory: Memory, axis: AxisSplit, step_stride: int) -> Side:
     """What one lane reads of an operand: the registers of its tile along one axis."""
     lane = multiply(context.writer, context.hooks.lane(context, axis), axis.run if axis.lanes > 1 else 0)
     alignment = min(_PADDING_BYTES, axis.run * memory.dtype.itemsize)
-    return _Side(
+    return Side(
         memory,
-        _address(context, memory, memory.pointer, lane),
+        element_place(context, memory, memory.pointer, lane),
         step_stride,
         [axis.first(register) for register in range(axis.registers)],
         context.hooks.accesses_per_load(memory, axis.run, alignment),
@@ -106,45 +118,48 @@ def _side(context: EmissionContext, memory: Memory, axis: AxisSplit, step_stride
     )
 
 
-def _address(context: EmissionContext, memory: Memory, pointer: str, elements: Index) -> str:
+def element_place(context: EmissionContext, memory: Memory, pointer: str, elements: Index) -> str:
+    """The address so many elements behind a pointer."""
     if elements == 0:
         return pointer
     type_ = memory_type(memory.dtype)
     return context.writer.value(f"getelementptr {type_}, ptr{memory.space} {pointer}, i64 {elements}")
 
 
-def _read(context: EmissionContext, side: _Side, step: Index) -> list[Register]:
+def read_side(context: EmissionContext, side: Side, step: Index) -> list[Register]:
     """The registers of an operand at one step of the inner axis."""
     memory = side.memory
-    start = _address(context, memory, side.start, multiply(context.writer, step, side.step_stride))
+    start = element_place(context, memory, side.start, multiply(context.writer, step, side.step_stride))
     registers = []
     for first in side.offsets[:: side.per_access]:
         count = side.per_access * side.width
         alignment = side.per_access * memory.dtype.itemsize
-        access = Access(memory, _address(context, memory, start, first), count, 1, alignment)
+        access = Access(memory, element_place(context, memory, start, first), count, 1, alignment)
         for name in context.hooks.load(context, access, 0):
             registers.append(Register(context.core, name, memory.dtype, side.width))
     return registers
 
 
-def _accumulate(context: EmissionContext, side_a: _Side, side_b: _Side, inner: int, tile: Tile) -> Tile:
-    """Add the products of all steps of the inner axis to a tile of registers."""
+def accumulate(
+    context: EmissionContext, side_a: Side, side_b: Side, inner: int, tile: Tile, exact: bool = False
+) -> Tile:
+    """Add the products of all steps of the inner axis to a tile of registers; `exact` products round in no dtype."""
     steps = _STEPS_PER_TURN if inner % _STEPS_PER_TURN == 0 else 1
 
     def turn(step: str, current: Tile) -> Tile:
         for offset in range(steps):
             at = add(context.writer, step, offset)
-            left, right = _read(context, side_a, at), _read(context, side_b, at)
+            left, right = read_side(context, side_a, at), read_side(context, side_b, at)
             current = [
-                [_multiply_add(context, a, b, total) for b, total in zip(right, line, strict=True)]
+                [_multiply_add(context, a, b, total, exact) for b, total in zip(right, line, strict=True)]
                 for a, line in zip(left, current, strict=True)
             ]
         return current
 
-    return _loop(context, inner, steps, tile, turn)
+    return counted_loop(context, inner, steps, tile, turn)
 
 
-def _loop(context: EmissionContext, end: int, step: int, tile: Tile, turn: Callable[[str, Tile], Tile]) -> Tile:
+def counted_loop(context: EmissionContext, end: int, step: int, tile: Tile, turn: Callable[[str, Tile], Tile]) -> Tile:
     """A loop from 0 to `end` that carries a tile of registers."""
     writer = context.writer
     body, leave = writer.new_label("step"), writer.new_label("product")
@@ -169,12 +184,13 @@ def _loop(context: EmissionContext, end: int, step: int, tile: Tile, turn: Calla
     return following
 
 
-def _multiply_add(context: EmissionContext, a: Register, b: Register, total: Register) -> Register:
+def _multiply_add(context: EmissionContext, a: Register, b: Register, total: Register, exact: bool) -> Register:
     """``a * b + total``; one rounding where the target has it as an instruction."""
     core, dtype = context.core, total.dtype
     if a.width != b.width:
         a = Register(core, context.splat(element_type(a.dtype), a.name, b.width), a.dtype, b.width)
-    if dtype.kind == "float" and not dtype.is_half and context.hooks.fuses_products:
+    fuses = context.hooks.fuses_products or (exact and context.target.has("fma"))
+    if dtype.kind == "float" and not dtype.is_half and fuses:
         return core.intrinsic("llvm.fma", a, b, total)
     product = core.apply("multiply", a, b)
     result = core.apply("add", product, total)
@@ -203,20 +219,20 @@ def _by_rows(context: EmissionContext, operation: Dot, a: Value, b: Value) -> No
     rows = _ROWS_PER_TURN if m % _ROWS_PER_TURN == 0 else 1
 
     def some_rows(row: str, _tile: Tile) -> Tile:
-        start = _address(context, memory, memory.pointer, multiply(context.writer, row, n))
-        tile = [_read(context, _Side(memory, start, n, places, 1, columns.width), offset) for offset in range(rows)]
-        start_a = _address(context, memory_a, memory_a.pointer, multiply(context.writer, row, inner))
-        side_a = _Side(memory_a, start_a, 1, [offset * inner for offset in range(rows)], 1, 1)
-        side_b = _Side(memory_b, memory_b.pointer, n, places, 1, columns.width)
-        tile = _accumulate(context, side_a, side_b, inner, tile)
+        start = element_place(context, memory, memory.pointer, multiply(context.writer, row, n))
+        tile = [read_side(context, Side(memory, start, n, places, 1, columns.width), offset) for offset in range(rows)]
+        start_a = element_place(context, memory_a, memory_a.pointer, multiply(context.writer, row, inner))
+        side_a = Side(memory_a, start_a, 1, [offset * inner for offset in range(rows)], 1, 1)
+        side_b = Side(memory_b, memory_b.pointer, n, places, 1, columns.width)
+        tile = accumulate(context, side_a, side_b, inner, tile)
         for offset, line in enumerate(tile):
             for first, register in zip(places, line, strict=True):
-                place = _address(context, memory, start, offset * n + first)
+                place = element_place(context, memory, start, offset * n + first)
                 access = Access(memory, place, columns.width, 1, dtype.itemsize)
                 context.hooks.store(context, access, [register.name], None)
         return []
 
-    _loop(context, m, rows, [], some_rows)
+    counted_loop(context, m, rows, [], some_rows)
     shape = accumulator.block.shape
     emit_load(
         context,

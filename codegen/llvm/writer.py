@@ -141,6 +141,11 @@ class ModuleWriter:
         """Names of the external functions declared so far."""
         return self._declarations.keys()
 
+    @property
+    def globals(self) -> Iterable[str]:
+        """Lines of the global variables so far."""
+        return self._globals
+
     def add_global(self, text: str) -> None:
         """A global variable's whole line."""
         self._globals.append(text)

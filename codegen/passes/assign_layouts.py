@@ -21,7 +21,14 @@ def layout_of(shape: tuple[int, ...], layout: Layout) -> Layout:
     spread = tuple(
         min(count, _power_of_two_in(extent // run)) for count, extent, run in zip(lanes, shape, held, strict=True)
     )
-    return Layout(spread, held, min(layout.register, _power_of_two_in(shape[-1])))
+    register = min(layout.register, _power_of_two_in(shape[-1]))
+    if not layout.group:
+        return Layout(spread, held, register)
+    groups = (1,) * missing + layout.group[max(0, -missing) :]
+    turns = (1,) * missing + layout.turns[max(0, -missing) :]
+    group = tuple(min(count, lanes) for count, lanes in zip(groups, spread, strict=True))
+    held_turns = tuple(1 if lanes == 1 else count for count, lanes in zip(turns, spread, strict=True))
+    return Layout(spread, held, register, group, held_turns)
 
 
 def _power_of_two_in(number: int) -> int:

@@ -15,6 +15,7 @@ from codegen.passes.hoist_loop_invariants import hoist_loop_invariants
 from codegen.passes.merge_duplicates import merge_duplicates
 from codegen.passes.remove_bounds_checks import remove_bounds_checks
 from codegen.passes.remove_dead_code import remove_dead_code
+from codegen.passes.select_matmul import select_matmul
 from codegen.passes.separate_edges import separate_edges
 from codegen.passes.split_last_turns import split_last_turns
 from codegen.target import Target
@@ -53,6 +54,7 @@ PASSES: tuple[Pass, ...] = (
     Pass(divide_by_invariants.__name__, divide_by_invariants),
     _on_any_target(merge_duplicates),
     _on_any_target(hoist_loop_invariants),
+    Pass("select_matmul", select_matmul),
     _on_any_target(separate_edges),
     _on_any_target(split_last_turns),
     _on_any_target(remove_bounds_checks),
@@ -61,14 +63,17 @@ PASSES: tuple[Pass, ...] = (
 )
 
 ORDERS: tuple[Order, ...] = (
+    Order("canonicalize", "merge_duplicates", because="duplicates that are spelled differently become equal first"),
     Order(
         "canonicalize", "divide_by_invariants", because="divisors that are spelled differently become broadcasts first"
     ),
     Order("divide_by_invariants", "merge_duplicates", because="a divisor's inverse is computed once for all quotients"),
-    Order("canonicalize", "merge_duplicates", because="duplicates that are spelled differently become equal first"),
     Order("merge_duplicates", "hoist_loop_invariants", because="what is computed once has to be moved once"),
     Order("hoist_loop_invariants", "split_last_turns", because="what stays in a loop is copied with its last turn"),
     Order("hoist_loop_invariants", "separate_edges", because="a window that leaves its loop shows what it depends on"),
+    Order("hoist_loop_invariants", "select_matmul", because="only windows and their product are left in the loop then"),
+    Order("select_matmul", "separate_edges", because="an instruction looks after its edges by itself, in one loop"),
+    Order("select_matmul", "split_last_turns", because="a loop that was split is no product of whole windows any more"),
     Order("separate_edges", "split_last_turns", because="a loop is split where its end is all that is left to check"),
     Order(
         "separate_edges", "remove_bounds_checks", because="the branch says of its first body which checks are needless"

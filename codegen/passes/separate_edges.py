@@ -16,6 +16,7 @@ from codegen.analysis.index_bounds import IndexBounds, WindowAxis, window_axes
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import Body, Kernel, Value
 from codegen.ir.operations import Allocate, Load, Map, Operation, ProgramIndex, Store
+from codegen.ir.products import dot_loops
 from codegen.ir.rewriter import copy_body
 from codegen.ir.types import BlockType
 
@@ -25,7 +26,7 @@ _MOST_OPERATIONS = 120
 
 def separate_edges(kernel: Kernel) -> Kernel:
     """The kernel with a branch around all that it does, where that makes checks unnecessary in most programs."""
-    if count_operations(kernel.body) > _MOST_OPERATIONS:
+    if count_operations(kernel.body) > _MOST_OPERATIONS or any(dot_loops(kernel.body)):
         return kernel
     edges = _Edges(kernel)
     conditions = edges.conditions()

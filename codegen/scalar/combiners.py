@@ -1,7 +1,7 @@
 """Associative combinations of partial results, for reductions and scans on every target."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -27,12 +27,19 @@ class Combiner:
         ``combine(core, left, right) -> tuple``; `left` comes from elements before those of `right`.
     identity : callable
         ``identity(dtypes) -> tuple`` of numbers: the partial result that changes nothing.
+    rest : tuple of int
+        One element x alone is the partial result ``(x, *rest)``.
+    gather : callable, optional
+        ``gather(core, partial, elements) -> tuple`` merges a partial result with several elements behind it, for less than
+        `combine` would take for each of them.
     """
 
     name: str
     arity: int
     combine: Callable[[CoreFunctions, Values, Values], Values]
     identity: Callable[[tuple[DType, ...]], tuple[Number, ...]]
+    rest: tuple[int, ...] = ()
+    gather: Callable[[CoreFunctions, Values, Sequence[ScalarValue]], Values] | None = None
 
 
 def _of_row(name: str) -> Combiner:
@@ -89,6 +96,41 @@ def _welford(core: CoreFunctions, left: Values, right: Values) -> Values:
     return mean, squares, count
 
 
+def _by_halves(values: Sequence[ScalarValue], merge: Callable[[ScalarValue, ScalarValue], ScalarValue]) -> ScalarValue:
+    """Values folded by halves, in order."""
+    if len(values) == 1:
+        return values[0]
+    middle = len(values) // 2
+    return merge(_by_halves(values[:middle], merge), _by_halves(values[middle:], merge))
+
+
+def _total(values: Sequence[ScalarValue]) -> ScalarValue:
+    return _by_halves(values, lambda left, right: left + right)
+
+
+def _welford_of_several(core: CoreFunctions, partial: Values, elements: Sequence[ScalarValue]) -> Values:
+    """Merge a part with some elements: their own mean and deviations first, in two steps, then as two parts.
+
+    So the data may lie far from zero: nothing is subtracted from the squares of the elements themselves.
+    """
+    count = core.constant(elements[0], len(elements))
+    mean = _total(elements) / count
+    deviations = [element - mean for element in elements]
+    squares = _total([deviation * deviation for deviation in deviations])
+    return _welford(core, partial, (mean, squares, count))
+
+
+def _maximum_sum_exp_of_several(core: CoreFunctions, partial: Values, elements: Sequence[ScalarValue]) -> Values:
+    """Merge a part with some elements: one exponential for each, and one for the part."""
+    before, total = partial
+    highest_element = _by_halves(elements, lambda left, right: core.apply("maximum", left, right))
+    maximum = core.apply("maximum", before, highest_element)
+    one = core.constant(maximum, 1)
+    terms = [core.where(one_of == maximum, one, core.apply("exp", one_of - maximum)) for one_of in elements]
+    scaled = core.where(before == maximum, total, total * core.apply("exp", before - maximum))
+    return maximum, scaled + _total(terms)
+
+
 def _maximum_sum_exp(core: CoreFunctions, left: Values, right: Values) -> Values:
     """Merge (maximum, sum of exp(x - maximum)) of two parts; one element x is the part (x, 1).
 
@@ -118,8 +160,8 @@ def _all() -> Mapping[str, Combiner]:
     composed = [
         _first_of("greater", lowest),
         _first_of("less", highest),
-        Combiner("welford", 3, _welford, _zeros),
-        Combiner("maximum_sum_exp", 2, _maximum_sum_exp, _empty_maximum_sum),
+        Combiner("welford", 3, _welford, _zeros, (0, 1), _welford_of_several),
+        Combiner("maximum_sum_exp", 2, _maximum_sum_exp, _empty_maximum_sum, (1,), _maximum_sum_exp_of_several),
     ]
     return MappingProxyType({combiner.name: combiner for combiner in rows + composed})
 

@@ -65,7 +65,9 @@ def _logical(name: str, function: Definition, opcode: str, summary: str) -> Scal
     )
 
 
-def _extreme(name: str, function: Definition, stem: str, summary: str) -> ScalarFunction:
+def _extreme(
+    name: str, function: Definition, stem: str, summary: str, on_gpu: Definition | None = None
+) -> ScalarFunction:
     upper = stem == "max"
     skips_nan = name.startswith("f")
     identities = (_lowest_or_nan, _highest_or_nan) if skips_nan else (lowest, highest)
@@ -83,6 +85,7 @@ def _extreme(name: str, function: Definition, stem: str, summary: str) -> Scalar
         algebra=SEMILATTICE,
         expensive=3.0,
         numpy_name=name,
+        on_target={} if on_gpu is None else {"nvptx": Lowering(float=on_gpu)},
     )
 
 
@@ -141,8 +144,20 @@ COMPARISON_ROWS: tuple[ScalarFunction, ...] = (
         result=boolean,
         numpy_name="logical_not",
     ),
-    _extreme("maximum", Definition(selection.maximum), "max", "the greater of two values, NaN if either is"),
-    _extreme("minimum", Definition(selection.minimum), "min", "the smaller of two values, NaN if either is"),
+    _extreme(
+        "maximum",
+        Definition(selection.maximum),
+        "max",
+        "the greater of two values, NaN if either is",
+        on_gpu=Definition(selection.maximum_in_hardware),
+    ),
+    _extreme(
+        "minimum",
+        Definition(selection.minimum),
+        "min",
+        "the smaller of two values, NaN if either is",
+        on_gpu=Definition(selection.minimum_in_hardware),
+    ),
     _extreme("fmax", Definition(selection.fmax), "max", "the greater of two values, a number rather than NaN"),
     _extreme("fmin", Definition(selection.fmin), "min", "the smaller of two values, a number rather than NaN"),
     ScalarFunction(

@@ -51,6 +51,7 @@ def _elementary(
     domain: Interval,
     max_ulp: float | Mapping[str, float],
     expensive: float,
+    on_gpu: DefinitionFunction | None = None,
 ) -> ScalarFunction:
     """A function of one float."""
     return ScalarFunction(
@@ -62,11 +63,14 @@ def _elementary(
         max_ulp=max_ulp,
         expensive=expensive,
         numpy_name=name,
+        on_target={} if on_gpu is None else {"nvptx": definitions(float=on_gpu)},
         contracts=name in _CONTRACTING,
     )
 
 
 _POWER_ULP = {"float32": 0.6, "float64": 1.5}
+# float32: 1.0 by the definition; 1.96 measured with a GPU's special unit, over a sixtieth of all values. NumPy's own: 2.5.
+_EXPONENTIAL_ULP = {"float32": 2.0, "float64": 1.0}
 _LOGARITHM_ULP = {"float32": 2.0, "float64": 1.0}
 
 ELEMENTARY_ROWS: tuple[ScalarFunction, ...] = (
@@ -109,7 +113,15 @@ ELEMENTARY_ROWS: tuple[ScalarFunction, ...] = (
         numpy_name="float_power",
     ),
     _elementary("cbrt", power.cbrt, "cube root", REALS, max_ulp=1.0, expensive=25.0),
-    _elementary("exp", exponential.exp, "e to the power of the value", REALS, max_ulp=1.0, expensive=28.0),
+    _elementary(
+        "exp",
+        exponential.exp,
+        "e to the power of the value",
+        REALS,
+        max_ulp=_EXPONENTIAL_ULP,
+        expensive=28.0,
+        on_gpu=exponential.exp_of_special_unit,
+    ),
     _elementary("exp2", exponential.exp2, "two to the power of the value", REALS, max_ulp=1.2, expensive=28.0),
     _elementary(
         "expm1", exponential.expm1, "e to the power of the value, less one", REALS, max_ulp=1.5, expensive=36.0

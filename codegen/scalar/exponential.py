@@ -191,10 +191,15 @@ def scale(
     value: ScalarValue,
     rounded: ScalarValue,
     upwards: ScalarValue,
+    vanishes: ScalarValue,
     constants: ExponentialConstants,
     halvings: int = 0,
 ) -> ScalarValue:
-    """``value * 2**(k - halvings)`` for any k that occurs, rounded once; `upwards` says that k is not negative."""
+    """``value * 2**(k - halvings)`` for any k that occurs, rounded once; `upwards` says that k is not negative.
+
+    `vanishes` says that the result is zero. It must not be left to underflow: a product that becomes subnormal costs a processor
+    some hundred cycles, and exp(-inf) is what the places behind a row's end, or masked elements, come to in a softmax.
+    """
     bias = 2 ** (core.dtype(value).bits - constants.fraction_bits - 2) - 1
     field = power_of_two_field(core, rounded, constants)
     start_up = core.constant(field, (bias - constants.split - halvings) << constants.fraction_bits)
@@ -203,6 +208,7 @@ def scale(
     second = core.where(
         upwards, core.constant(value, 2.0**constants.split), core.constant(value, 2.0**-constants.split)
     )
+    second = core.where(vanishes, core.constant(value, 0), second)
     return (value * first) * second
 
 
@@ -213,12 +219,38 @@ def exp_scaled(core: CoreFunctions, x: ScalarValue, halvings: int = 0) -> Scalar
     inside = clamp(core, x, constants.lowest, highest)
     rounded, rest = reduce_by_ln2(core, inside, constants)
     power = core.multiply_add(rest * rest, horner(rest, constants.exp), rest) + 1.0
-    return scale(core, power, rounded, x > 0, constants, halvings)
+    return scale(core, power, rounded, x > 0, x < constants.lowest, constants, halvings)
 
 
 def exp(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     """e to the power x."""
     return exp_scaled(core, x)
+
+
+# Between these, 2**k is a normal number; beyond, what is left for the special function to do is small or large enough
+# that its result times 2**k underflows or overflows as it should.
+_SCALED_LOWEST, _SCALED_HIGHEST = -87.0, 88.0
+# log2(e) less its nearest float32.
+_LOG2_OF_E_REST = 1.925963033500011e-08
+
+
+def exp_of_special_unit(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
+    """e to the power x where a unit of its own gives 2**r to about 2**-22.5 (GPUs).
+
+    Nine instructions instead of twenty, which decides whether rows of exponentials run at the speed of memory: x log2(e) is
+    k + r with an integer k, and r is computed with two fused products, so that large x lose nothing.
+    """
+    if core.dtype(x).bits != 32:
+        return exp_scaled(core, x)
+    log2_of_e = core.constant(x, LOG2_OF_E)
+    inside = core.apply(
+        "fmin", core.apply("fmax", x, core.constant(x, _SCALED_LOWEST)), core.constant(x, _SCALED_HIGHEST)
+    )
+    rounded = core.intrinsic("llvm.fma", inside, log2_of_e, core.constant(x, SINGLE.rounder))
+    multiple = rounded - SINGLE.rounder
+    rest = core.intrinsic("llvm.fma", x, log2_of_e, -multiple)
+    rest = core.intrinsic("llvm.fma", x, core.constant(x, _LOG2_OF_E_REST), rest)
+    return core.intrinsic("llvm.nvvm.ex2.approx.ftz", rest) * power_of_two(core, rounded, SINGLE)
 
 
 def exp2_of_rest(rest: ScalarValue, constants: ExponentialConstants) -> ScalarValue:
@@ -235,7 +267,7 @@ def exp2(core: CoreFunctions, x: ScalarValue) -> ScalarValue:
     rounded = inside + constants.rounder
     rest = inside - (rounded - constants.rounder)
     power = exp2_of_rest(rest, constants)
-    return scale(core, power, rounded, x > 0, constants)
+    return scale(core, power, rounded, x > 0, x < constants.exp2_lowest, constants)
 
 
 def expm1(core: CoreFunctions, x: ScalarValue) -> ScalarValue:

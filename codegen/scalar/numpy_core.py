@@ -62,8 +62,12 @@ INTRINSICS: Mapping[str, Callable[..., Array]] = {
     "llvm.smin": np.minimum,
     "llvm.umax": np.maximum,
     "llvm.umin": np.minimum,
+    "llvm.maximum": np.maximum,
+    "llvm.minimum": np.minimum,
     "llvm.ctpop": _population_count,
     "llvm.fma": fused.multiply_add,
+    # A GPU's own is not rounded to nearest: it is off by up to about 2**-22.5.
+    "llvm.nvvm.ex2.approx.ftz": lambda x: np.exp2(x.astype(np.float64)).astype(np.float32),
 }
 
 

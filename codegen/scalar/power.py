@@ -159,7 +159,8 @@ def _magnitude_of_double(core: CoreFunctions, x: ScalarValue, y: ScalarValue) ->
     low = core.where(inside == high, low, core.constant(low, 0))
     rounded = (inside + low) + constants.rounder
     rest = (inside - (rounded - constants.rounder)) + low
-    return exponential.scale(core, exponential.exp2_of_rest(rest, constants), rounded, inside > 0, constants)
+    power = exponential.exp2_of_rest(rest, constants)
+    return exponential.scale(core, power, rounded, inside > 0, high < constants.exp2_lowest, constants)
 
 
 def power(core: CoreFunctions, x: ScalarValue, y: ScalarValue) -> ScalarValue:

@@ -101,7 +101,7 @@ def work_of(problem: Problem) -> float:
 
 
 def _programs_of_kept(problem: Problem, target: Target) -> int:
-    """Programs if no reduced axis is cut."""
+    """Programs if no reduced axis is cut; one of more lanes than a thread block has counts as several."""
     schedule = choose(problem, target)
     counts = []
     for axis in problem.kept_axes:
@@ -109,4 +109,4 @@ def _programs_of_kept(problem: Problem, target: Target) -> int:
         if schedule.width and axis == problem.rank - 1:
             block = schedule.width
         counts.append(-(-problem.extents[axis] // block))
-    return max(1, prod(counts))
+    return max(1, prod(counts)) * max(1, schedule.layout.lane_count // target.max_lanes_per_program)

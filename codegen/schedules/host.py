@@ -47,6 +47,7 @@ def _host(
     blocked: int = -1,
     deferred: bool = True,
     steps: int = 1,
+    windows: int = 1,
     columns: int = 0,
     kept_elements: int = 0,
 ) -> Schedule:
@@ -61,6 +62,7 @@ def _host(
         blocked=blocked,
         deferred=deferred,
         steps=steps,
+        windows=windows,
         width=columns,
         kept_elements=kept_elements,
         reasons=tuple(reasons),
@@ -126,6 +128,13 @@ def _long_rows(problem: Problem, width: int, target: Target) -> Schedule:
     tile, tail = [1] * problem.rank, [1] * problem.rank
     tile[blocked] = registers * width
     tail[blocked] = min(width, tile[blocked])
+    if problem.gathers:
+        # Registers side by side are the tiles that a combiner takes at a time.
+        tile[blocked] = tail[blocked] = min(width, power_of_two_to(reach))
+        windows = power_of_two_to(max(1, min(_REGISTERS_IN_FLIGHT, reach // tile[blocked])))
+        reason = f"rows of {reach}, {windows} registers of {width} at a time"
+        steps = STEPS if reach >= 2 * STEPS * windows * tile[blocked] else 1
+        return _host("streaming", tile, width, [reason], tail=tail, blocked=blocked, steps=steps, windows=windows)
     long = reach >= 2 * STEPS * tile[blocked]
     reasons = [f"rows of {reach}, {registers} registers of {width} at a time"]
     kept = 0

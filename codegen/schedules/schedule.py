@@ -58,6 +58,8 @@ class Problem:
         A fold rounds, so its error grows with the length of the chain of additions.
     kept_bytes : int
         For one point: bytes of what is costly, computed in one pass and needed again in a later one.
+    gathers : bool
+        A fold takes several elements at a time for less than one after the other (`Combiner.gather`).
     """
 
     extents: tuple[int, ...]
@@ -71,6 +73,7 @@ class Problem:
     running: bool = False
     sums: bool = False
     kept_bytes: int = 0
+    gathers: bool = False
 
     @property
     def rank(self) -> int:
@@ -129,6 +132,8 @@ class Schedule:
         tile is folded when it is read.
     steps : int
         Tiles that go into a fresh accumulator before it is added to the total; 1 if they all go into one.
+    windows : int
+        Tiles that are loaded side by side and folded together before they go into accumulators; 1 if each goes by itself.
     width : int
         Columns of one program of the strategy "columns".
     kept_elements : int
@@ -146,6 +151,7 @@ class Schedule:
     blocked: int = -1
     deferred: bool = True
     steps: int = 1
+    windows: int = 1
     width: int = 0
     kept_elements: int = 0
     reasons: tuple[str, ...] = ()
@@ -159,6 +165,8 @@ class Schedule:
         parts = [f"{self.strategy} tile {'x'.join(map(str, self.tile))}", str(self.layout)]
         if self.steps > 1:
             parts.append(f"{self.steps} tiles to an accumulator")
+        if self.windows > 1:
+            parts.append(f"{self.windows} tiles side by side")
         if self.width:
             parts.append(f"{self.width} columns a program")
         if self.kept_elements:

@@ -312,6 +312,15 @@ class Programs(RuleBasedStateMachine):
             ours += number
             theirs += number
 
+    @rule(pair=pairs, place=strategies.integers(0, 5))
+    def look_at_elements(self, pair, place):
+        ours, theirs = pair
+        if theirs.size:
+            key = tuple(place % extent for extent in theirs.shape)
+            assert ours[key] == theirs[key] and ours.item(key) == theirs.item(key)
+            if theirs.ndim == 1:
+                assert [one.item() for one in ours] == theirs.tolist()
+
     @rule(pair=pairs)
     def look(self, pair):
         assert_equal_arrays(*pair)

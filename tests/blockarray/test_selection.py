@@ -41,6 +41,27 @@ def test_clip():
     )
 
 
+@pytest.mark.parametrize("mode", ["raise", "wrap", "clip"])
+def test_choose(mode):
+    for index in ([[1, 0], [2, 1]], [[1, -1], [4, 1]], [0, 1], 2, [True, False], []):
+        found = []
+        for xp in (np, numpy):
+            choices = [
+                xp.zeros((2, 2), "float32") if numpy.ndim(index) == 2 else xp.arange(3.0)[:0].sum(),
+                5,
+                xp.float32(2),
+            ]
+            given = xp.array(index, None if numpy.size(index) else int)
+            try:
+                value = xp.choose(given, choices, mode=mode)
+            except ValueError as error:
+                found.append(str(error))
+            else:
+                host = numpy.asarray(value)
+                found.append((host.tolist(), host.dtype, host.shape))
+        assert found[0] == found[1]
+
+
 def test_clip_keywords():
     x = np.arange(6, dtype="int8")
     assert np.clip(x, min=2).tolist() == [2, 2, 2, 3, 4, 5]

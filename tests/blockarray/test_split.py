@@ -1,5 +1,6 @@
 """Reductions cut into pieces give what they gave whole."""
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -120,7 +121,7 @@ def test_long_sum_takes_two_kernels_and_is_accurate() -> None:
     assert abs(float(result[1][0]) - exact) <= 3 * np.spacing(np.float32(exact))
 
 
-def test_variance_and_scaled_elements_take_five_kernels() -> None:
+def test_variance_and_scaled_elements_take_three_kernels_or_five_in_a_cache() -> None:
     plan = row(
         X,
         Fold("add", (0,), 0, dtypes.float32),
@@ -140,8 +141,11 @@ def test_variance_and_scaled_elements_take_five_kernels() -> None:
         2: np.array([COUNT], np.float32),
         3: np.zeros(1, np.float32),
     }
-    found = check(plan, memory, HOST.target, on_host=True, tolerance=1e-5)
+    found = check(plan, memory, replace(HOST.target, cache_bytes=1 << 10), on_host=True, tolerance=1e-5)
     names = [step.name for step in found.steps if isinstance(step, KernelPlan)]
+    assert names == ["row_pieces", "row_totals", "row_points"]
+    in_cache = check(plan, memory, replace(HOST.target, cache_bytes=1 << 40), on_host=True, tolerance=1e-5)
+    names = [step.name for step in in_cache.steps if isinstance(step, KernelPlan)]
     assert names == ["row_pieces", "row_totals", "row_pieces", "row_totals", "row_points"]
 
 

@@ -61,6 +61,17 @@ def test_the_bits_of_floats_are_written_in_place():
     assert_equal_arrays(remembered, -2 * expected)
 
 
+def test_elements_of_views_of_other_dtypes():
+    x = np.array([1.0, -2.0, 3.0])
+    bits, host = x.view("int64"), numpy.array([1.0, -2.0, 3.0]).view("int64")
+    assert x[1] == -2.0 and list(x) == [1.0, -2.0, 3.0]  # the elements of the memory are at hand now
+    assert bits[1] == host[1] and [int(one) for one in bits] == host.tolist() and bits.item(2) == host[2]
+    bits[0] = host[2]
+    assert x[0] == 3.0 and list(x) == [3.0, -2.0, 3.0] and bits[0] == host[2]
+    numbers = np.arange(5)
+    assert [int(one) for one in numbers] == [0, 1, 2, 3, 4] and numbers[3] == 3
+
+
 def test_views_of_other_dtypes_say_what_is_wrong():
     x = np.arange(9, dtype="uint8")
     with pytest.raises(ValueError, match="expected multiples of 4"):

@@ -2,7 +2,8 @@
 
 All lanes of a program step together, each with its own place in the text; the lanes that are furthest behind go first, which
 joins them again behind a branch. Accesses outside of a buffer, races between lanes that no barrier separates, and
-barriers or shuffles that not all lanes reach are errors.
+barriers or shuffles that not all lanes reach are errors. The blocks of a cluster are lanes of one program, each block with shared
+memory of its own.
 """
 
 import re
@@ -10,14 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from ptx_tensor import TENSOR_INSTRUCTIONS
 
 from codegen.scalar import fused
 
 Lanes = np.ndarray
 WARP = 32
 MOST_STEPS = 200_000
+MOST_DYNAMIC_BYTES = 100 << 10
 
-_INSTRUCTION = re.compile(r"^(?:@(!?)(%\w+)\s+)?([a-z]\w*(?:\.\w+)*)\s*(.*?);$")
+_INSTRUCTION = re.compile(r"^(?:@(!?)(%\w+)\s+)?([a-z]\w*(?:\.[\w:]+)*)\s*(.*?);$")
 _TYPES = {
     "f16": np.float16, "f32": np.float32, "f64": np.float64,
     "s8": np.int8, "s16": np.int16, "s32": np.int32, "s64": np.int64,
@@ -60,6 +63,7 @@ class Program:
     shared_bytes: int = 0
     parameters: list[tuple[str, int]] = field(default_factory=list)
     lanes: int = 0
+    blocks: int = 1
 
 
 @dataclass
@@ -77,11 +81,17 @@ def parse(text: str) -> Program:
     """Read what LLVM wrote."""
     program = Program()
     text = re.sub(r"//[^\n]*", "", text)
-    program.lanes = int(re.search(r"\.maxntid (\d+)", text).group(1))
+    cluster = re.search(r"\.reqnctapercluster (\d+)", text)
+    program.blocks = int(cluster.group(1)) if cluster else 1
+    program.lanes = int(re.search(r"\.maxntid (\d+)", text).group(1)) * program.blocks
     for alignment, name, size in re.findall(r"\.shared \.align (\d+) \.b8 (\w+)\[(\d+)\]", text):
         start = -(-program.shared_bytes // int(alignment)) * int(alignment)
         program.shared[name] = start
         program.shared_bytes = start + int(size)
+    for alignment, name in re.findall(r"\.extern \.shared \.align (\d+) \.b8 (\w+)\[\]", text):
+        start = -(-program.shared_bytes // int(alignment)) * int(alignment)
+        program.shared[name] = start
+        program.shared_bytes = start + MOST_DYNAMIC_BYTES
     for header, body in re.findall(r"^(\.visible \.entry|\.func)(.*?)^\}$", text, re.MULTILINE | re.DOTALL):
         _add_function(program, header, body)
     return program
@@ -200,16 +210,23 @@ class Machine:
         count = program.lanes
         self._slots = {name: slots[place][:size] for place, (name, size) in enumerate(program.parameters)}
         self._global = memory
-        self._shared = Memory(program.shared_bytes)
+        # The part of each block begins at a multiple of 16 bytes, as all alignments within them expect.
+        self._block_bytes = -(-program.shared_bytes // 16) * 16
+        self._shared = Memory(self._block_bytes * program.blocks)
         self._shared.exists[:] = True
         frame = Frame(program.functions[program.entry], np.zeros(count, int), np.ones(count, bool))
         frame.registers = {
-            "%tid.x": np.arange(count, dtype=np.uint32),
-            "%ctaid.x": np.full(count, number, np.uint32),
+            "%tid.x": np.arange(count, dtype=np.uint32) % np.uint32(count // program.blocks),
+            "%cluster_ctarank": self._blocks_of(np.arange(count)).astype(np.uint32),
+            "%ctaid.x": (number * program.blocks + self._blocks_of(np.arange(count))).astype(np.uint32),
             "%ctaid.y": np.zeros(count, np.uint32),
-            "%nctaid.x": np.full(count, programs, np.uint32),
+            "%nctaid.x": np.full(count, programs * program.blocks, np.uint32),
         }
         self._finish(frame)
+
+    def _blocks_of(self, lanes: Lanes) -> Lanes:
+        """Each lane's block in the cluster."""
+        return lanes // (self.program.lanes // self.program.blocks)
 
     def _finish(self, frame: Frame) -> None:
         """Run a function until all its lanes have returned."""
@@ -258,13 +275,24 @@ class Machine:
             self._frame.alive[lanes] = False
         elif name == "call":
             self._call(instruction, lanes)
-        elif name == "bar":
+        elif name == "barrier" and instruction.opcode[2] == "arrive":
+            pass  # all lanes step together: they meet where they wait
+        elif name in ("bar", "barrier"):
+            if name == "bar" and self.program.blocks > 1:
+                raise MachineError(f"{instruction.text}: a barrier of a single block of a cluster")
             if len(lanes) != self.program.lanes:
                 raise MachineError(f"{instruction.text}: not all lanes arrive")
             self._shared.barrier()
             self._global.barrier()
         elif name in ("ld", "st"):
             self._access(instruction, lanes)
+        elif name == "mapa":
+            target, address, rank = instruction.operands
+            inside = self._read(address, lanes, np.uint64)
+            block = self._read(rank, lanes, np.uint32).astype(np.uint64)
+            self._write(target, lanes, inside + block * np.uint64(self._block_bytes))
+        elif name in TENSOR_INSTRUCTIONS:
+            TENSOR_INSTRUCTIONS[name](self, instruction, lanes)
         elif name == "shfl":
             self._shuffle(instruction, lanes)
         else:
@@ -278,12 +306,16 @@ class Machine:
         if opcode[1] == "param":
             self._access_parameter(instruction, lanes, kind)
             return
-        memory = self._shared if opcode[1] == "shared" else self._global
+        memory = self._shared if opcode[1].startswith("shared") else self._global
         address = instruction.operands[1 if opcode[0] == "ld" else 0]
         values = instruction.operands[0 if opcode[0] == "ld" else 1]
         names = re.findall(r"[%\w]+", values)
         where = instruction.text
         addresses = self._address(address, lanes)
+        if opcode[1] == "shared":
+            if (addresses >= self._block_bytes).any():
+                raise MachineError(f"{where}: an address outside of the block's shared memory")
+            addresses = addresses + self._blocks_of(lanes) * self._block_bytes
         if opcode[0] == "ld":
             rows = memory.load(addresses, lanes, several * itemsize, where)
             for place, name in enumerate(names):

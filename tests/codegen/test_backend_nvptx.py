@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import sys
 import threading
+from dataclasses import replace
 from types import SimpleNamespace
 
 import llvmlite.binding as llvm
@@ -96,7 +97,7 @@ def test_too_old_device():
 def test_device_numbers_replace_the_table():
     target = describe_device((8, 0), multiprocessors=14, shared_bytes=1000, cache_bytes=2000)
     assert (target.cores, target.shared_bytes, target.cache_bytes) == (14, 1000, 2000)
-    assert target.fingerprint == nvptx_target("sm_80").fingerprint
+    assert replace(target, shared_bytes=166912).fingerprint == nvptx_target("sm_80").fingerprint
 
 
 # --- what is missing
@@ -351,6 +352,11 @@ def test_grids_cover_all_programs(programs):
 def test_grid_splits_only_when_it_must():
     assert grid_of(GRID_X) == (GRID_X, 1)
     assert grid_of(GRID_X + 1) == (2**30, 2)
+    # blocks of one program stay in one row
+    assert grid_of(1000, 8) == (8000, 1)
+    assert grid_of(GRID_X // 8, 8) == (GRID_X // 8 * 8, 1)
+    columns, rows = grid_of(GRID_X, 8)
+    assert columns % 8 == 0 and columns <= GRID_X and columns // 8 * rows >= GRID_X
     with pytest.raises(TargetError, match="programs were asked for, a GPU has at most"):
         grid_of(GRID_X * GRID_Y + 1)
 

@@ -10,6 +10,7 @@ import pytest
 
 from codegen import dtypes
 from codegen.dtypes import DType
+from codegen.errors import InternalCompilerError
 from codegen.ir.builder import Builder
 from codegen.ir.kernel import GridAxis, IndexParameter, Kernel, Value
 from codegen.ir.layout import Layout
@@ -144,3 +145,42 @@ def test_memory_that_may_be_written_is_not_read_through_the_constant_path() -> N
     text = emitted.ptx_of(kernel)
     assert "ld.global" in text
     assert ".nc" not in text
+
+
+@needs_ptxas
+@pytest.mark.parametrize("cpu", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("lanes", [2048, 8192])
+def test_rows_of_several_blocks(cpu: str, lanes: int, tmp_path: Path) -> None:
+    kernel = rows_kernel(dtypes.float32, Layout((1, lanes), (1, 4)), (1, 32 * lanes))
+    text = emitted.ptx_of(kernel, nvptx_target(cpu))
+    assert re.search(rf"\.reqnctapercluster {lanes // 1024}\b", text)
+    assert "bar.sync" not in text
+    assert "st.shared::cluster" in text
+    said = assemble(text, cpu, tmp_path)
+    assert "0 bytes spill stores" in said
+
+
+def test_generations_without_clusters_refuse_programs_of_several_blocks() -> None:
+    kernel = rows_kernel(dtypes.float32, Layout((1, 2048), (1, 4)), (1, 65536))
+    with pytest.raises(InternalCompilerError, match="2048 lanes in a program, but sm_80 has at most 1024"):
+        emitted.ptx_of(kernel, nvptx_target("sm_80"))
+
+
+def test_what_is_needed_behind_a_barrier_is_loaded_there() -> None:
+    builder = Builder()
+    x = emitted.buffer("x", dtypes.float32, (4096,), (1,), alignment=16)
+    scale = emitted.buffer("scale", dtypes.float32, (4096,), (1,), alignment=16)
+    out = emitted.buffer("out", dtypes.float32, (4096,), (1,), written=True, alignment=16)
+    zero = builder.index(0)
+    value = builder.load(x.value, (zero,), (4096,), (False,))
+    (total,) = builder.reduce("add", [value], 0)
+    factor = builder.load(scale.value, (zero,), (4096,), (False,))
+    scaled = builder.map("multiply", builder.map("divide", value, builder.broadcast(total, (4096,))), factor)
+    builder.store(out.value, (zero,), scaled, (False,))
+    kernel = builder.kernel("scaled", (x, scale, out), (GridAxis(1),), Layout((256,), (4,)))
+    before, behind = emitted.ptx_of(kernel).split("bar.sync")
+    assert len(re.findall(r"ld\.global\.nc\S*\.v4", before)) == 4
+    assert len(re.findall(r"ld\.global\.v4", behind)) == 4
+    # one after the other, each with what is computed from it
+    first_store = behind.index("st.global")
+    assert len(re.findall(r"ld\.global\.v4", behind[:first_store])) == 1

@@ -77,6 +77,7 @@ kernel everything(
   store %k, %0, %0, %3 checked=(false, false)
   %5: float32[4, 4] = gather %x, %2, %2 checked=true fill=nan
   %6: float32[4, 4] = dot %1, %3, %5
+  %d: float32[4, 4] = dot_loop %0, %n, %6, %x, %0, %k, %0 step=4 a_shape=(4, 4) b_shape=(4, 4) instruction=mma
   %7: float32[4, 1] = reduce add %6 axis=1
   %8: float32[4, 4], %9: float32[4, 1] = scan maximum %6 axis=1
   %q: int64 = load %p shape=() checked=() fill=0

@@ -54,6 +54,8 @@ def placed(xp: ModuleType, x: object) -> object:
     xp.add.at(result, (rows, 0), x[:5, 1])
     xp.subtract.at(result, (slice(None), [1, 1, -1]), 0.5)
     xp.negative.at(result, ([1, 1, 1], [0, 0, 0]))
+    xp.put(result, [0, -1, 7, 0, 7], [1, 2, 3])
+    result.T.flat[[1, 1, -2]] = [5, 6, 7]
     flags = x > 0
     flags[[0, 1, 0]] = [[True], [True], [False]]
     return result + flags
@@ -86,6 +88,7 @@ PROGRAMS: dict[str, tuple[Program, tuple[numpy.ndarray, ...]]] = {
     "a loop of Python": (accumulated, (MATRIX,)),
     "writes": (written, (MATRIX,)),
     "placed": (placed, (MATRIX,)),
+    "choice": (lambda xp, x: xp.choose(x.astype(int) % 3, [x, x[0], -1.0]), (MATRIX,)),
     "slices that bound folds": (lambda xp, x: xp.add.reduceat(x, [0, 3, 4], axis=0), (MATRIX,)),
     "where": (lambda xp, x: xp.where(x > 0, xp.sqrt(abs(x)), xp.sin(x * 1e5)), (MATRIX,)),
 }

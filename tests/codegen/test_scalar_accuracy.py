@@ -7,7 +7,7 @@ from scalar_reference import EXTENDED_PRECISION, WIDER, floats, pairs, special_v
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.scalar.function import Interval, ScalarFunction
-from codegen.scalar.numpy_core import evaluate
+from codegen.scalar.numpy_core import NumpyCore, evaluate
 from codegen.scalar.table import TABLE
 
 COUNT = 40_000
@@ -194,3 +194,20 @@ def test_subnormal_operands_and_results(name: str) -> None:
         x = np.concatenate([np.arange(1, 200) * least, tiny * np.linspace(0.01, 2, 300)]).astype(dtype.numpy)
         x = np.concatenate([x, np.log(x.astype(np.float64)).astype(dtype.numpy)])
         assert_within_bound(TABLE[name], (x,))
+
+
+def test_exp_of_the_special_unit_agrees_with_the_definition() -> None:
+    generator = np.random.default_rng(5)
+    x = np.concatenate(
+        [
+            generator.uniform(-110, 95, 200_000),
+            [-np.inf, np.inf, np.nan, 0.0, -0.0, -87.4, -103.9, -104.1, 88.7, 88.73, 1e30, -1e30, 1e-30],
+        ]
+    ).astype(np.float32)
+    found = evaluate("exp", x, core=NumpyCore(target="nvptx"))
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = np.exp(x.astype(np.float64))
+        rounded = expected.astype(np.float32)
+        step = np.maximum(np.spacing(np.abs(rounded)), np.float32(1e-45))
+        near = np.abs(found - expected) <= TABLE["exp"].ulp_bound(dtypes.float32) * step
+    assert (near | (found == rounded) | (np.isnan(found) & np.isnan(rounded))).all()

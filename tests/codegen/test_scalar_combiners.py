@@ -163,3 +163,27 @@ def test_every_associative_row_and_no_other_has_a_combiner() -> None:
 def test_unknown_combiner_names_the_known_ones() -> None:
     with pytest.raises(KeyError, match="no combiner is called 'median'; known: .*welford"):
         combiner("median")
+
+
+@pytest.mark.parametrize("name", [row.name for row in COMBINERS.values() if row.gather is not None])
+@pytest.mark.parametrize("count", [1, 2, 8])
+def test_gathered_elements_are_those_combined_one_by_one(name: str, count: int) -> None:
+    generator = np.random.default_rng(count)
+    row = combiner(name)
+    assert row.gather is not None
+    columns = [generator.normal(2.0, 3.0, 50).astype(np.float64) for _ in range(count)]
+    if name == "maximum_sum_exp":
+        columns[0][:10] = -np.inf
+        columns[-1][:5] = np.inf
+    start = part(*(np.full(50, number, np.float64) for number in row.identity((dtypes.float64,) * row.arity)))
+    expected = start
+    for column in columns:
+        expected = combine(name, expected, part(column, *(np.full(50, float(number)) for number in row.rest)))
+    elements = [CORE.value(column) for column in columns]
+    for begin in (start, expected):
+        one_by_one = begin
+        for column in columns:
+            one_by_one = combine(name, one_by_one, part(column, *(np.full(50, float(number)) for number in row.rest)))
+        gathered = row.gather(CORE, begin, elements)
+        for found, wanted in zip(gathered, one_by_one, strict=True):
+            np.testing.assert_allclose(array_of(found), array_of(wanted), rtol=1e-12, atol=1e-12)

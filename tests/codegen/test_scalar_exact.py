@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
-from scalar_reference import BARE, assert_same, floats, pairs, patterns, special_values
+from scalar_reference import BARE, array_of, assert_same, floats, pairs, patterns, special_values
 
 from codegen import dtypes
 from codegen.dtypes import DType
-from codegen.scalar.function import ScalarFunction
-from codegen.scalar.numpy_core import NumpyCore, evaluate
+from codegen.scalar.function import ScalarFunction, ScalarValue
+from codegen.scalar.numpy_core import NumpyCore, NumpyValue, evaluate
 from codegen.scalar.table import TABLE
 
 COUNT = 20_000
@@ -217,3 +217,24 @@ def test_result_has_the_broadcast_shape() -> None:
     assert evaluate("isnan", np.arange(6).reshape(2, 3), core=core).shape == (2, 3)
     assert evaluate("add", np.ones((4, 1)), np.ones((1, 5))).shape == (4, 5)
     assert evaluate("exp", np.float32(0)).shape == ()
+
+
+class NoUnderflow(NumpyCore):
+    """Refuses products that underflow: each costs a processor some hundred cycles."""
+
+    def instruction(self, opcode: str, *values: ScalarValue) -> NumpyValue:
+        result = super().instruction(opcode, *values)
+        if opcode == "fmul":
+            left, right = (array_of(value) for value in values)
+            least = np.finfo(result.array.dtype).smallest_normal
+            assert not ((np.abs(result.array) < least) & (left != 0) & (right != 0)).any()
+        return result
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_that_vanish_do_not_underflow(dtype: type) -> None:
+    lowest = {"exp": (-104.5, -746.5), "exp2": (-151.5, -1076.5)}
+    for name, limits in lowest.items():
+        limit = limits[dtype is np.float64]
+        x = np.array([-np.inf, -1e30, 4 * limit, limit, 0.0, 1.0, 20.0], dtype)
+        assert evaluate(name, x, core=NoUnderflow()).tolist()[:5] == [0, 0, 0, 0, 1]

@@ -101,7 +101,7 @@ def test_row_is_well_formed(row: ScalarFunction) -> None:
 
 
 def test_bound_of_halves_is_that_of_one_more_rounding() -> None:
-    assert function("exp").ulp_bound(dtypes.float16) == 0.5 + 2.0**-12
+    assert function("cbrt").ulp_bound(dtypes.float16) == 0.5 + 2.0**-12
     assert function("power").ulp_bound(dtypes.bfloat16) == 0.5 + 0.6 * 2.0**-12
     assert function("add").ulp_bound(dtypes.float16) == 0
 
@@ -172,9 +172,7 @@ def test_extremes_of_dtypes(dtype: DType) -> None:
 def test_target_selects_its_own_lowering() -> None:
     row = function("maximum")
     special = dataclasses.replace(row, on_target={"nvptx": function("minimum").lowering})
-    assert (
-        special.lowering_for(dtypes.float32, "nvptx") is row.on_target.get("nvptx", function("minimum").lowering).float
-    )
+    assert special.lowering_for(dtypes.float32, "nvptx") is function("minimum").lowering.float
     assert special.lowering_for(dtypes.float32, "cpu") is row.lowering.float
     core = NumpyCore(target="nvptx")
     values = tuple(core.value(np.array(number)) for number in (1.0, 2.0))

@@ -52,7 +52,7 @@ def problems(draw: st.DrawFn) -> Problem:
 def check(problem: Problem, schedule: Schedule, target: Target) -> None:
     layout = schedule.layout
     assert len(schedule.tile) == len(schedule.tail) == layout.rank == problem.rank
-    assert layout.lane_count <= target.max_lanes_per_program
+    assert layout.lane_count <= max(target.max_lanes_per_program, target.clustered_lanes)
     if target.lanes == 1:
         assert layout.lane_count == 1
     else:
@@ -138,13 +138,32 @@ def test_host_reads_a_transposed_operand_in_square_tiles() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "lanes"), [(64, 128), (1000, 64), (1024, 64), (4096, 256), (8192, 512), (16384, 1024)]
+    ("length", "lanes"), [(64, 128), (1000, 64), (1024, 64), (2048, 128), (4096, 128), (8192, 256)]
 )
 def test_gpu_holds_rows_in_registers(length: int, lanes: int) -> None:
     schedule = choose(rows(65536, length), GPU)
     assert schedule.strategy == "whole"
     assert schedule.layout.lane_count == lanes
-    assert prod(schedule.tile) // lanes <= 16
+    assert prod(schedule.tile) // lanes <= 32
+
+
+def rewritten_rows(count: int, length: int) -> Problem:
+    """Rows that are read, folded twice, and written."""
+    read, written = Access(4, (length, 1)), Access(4, (length, 1), written=True)
+    return Problem((count, length), (False, True), (read, written), 32, 40.0, (0, 0), folds=1, passes=3)
+
+
+@pytest.mark.parametrize(
+    ("length", "lanes"),
+    [(4096, 256), (8192, 256), (16384, 512), (32768, 1024), (40_000, 2048), (65536, 2048), (262_144, 8192)],
+)
+def test_gpu_holds_rows_that_are_written_again_in_blocks_and_clusters(length: int, lanes: int) -> None:
+    schedule = choose(rewritten_rows(65536, length), GPU)
+    assert schedule.strategy == "whole"
+    assert schedule.layout.lane_count == lanes
+    assert prod(schedule.tile) // lanes <= 32
+    older = choose(rewritten_rows(65536, length), nvptx_target("sm_80"))
+    assert older.strategy == ("whole" if lanes <= 1024 else "streaming")
 
 
 def test_gpu_streams_rows_that_do_not_fit() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import llvmlite.binding as llvm
 
 from codegen.target import Target
+from codegen.targets.cpu.panel_products import panel_instruction
 
 ALWAYS = frozenset({"sqrt", "absolute", "fabs", "copysign", "bitwise_count"})
 """Rows that LLVM lowers inline on every 64-bit machine with floating point."""
@@ -65,6 +66,7 @@ def describe_host(triple: str, cpu: str, features: dict[str, bool], machine: str
         libraries=LIBRARIES,
         cores=usable_cores(),
         cache_bytes=private_cache_bytes(),
+        matmul_instructions=(panel_instruction(register_bits),),
     )
 
 

@@ -6,6 +6,7 @@ from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.errors import InternalCompilerError
 from codegen.ir.kernel import Body, BufferParameter, IndexParameter, Kernel, Parameter, ScalarParameter, Value
+from codegen.ir.operations import DotLoop
 from codegen.ir.types import BlockType
 from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
@@ -21,6 +22,7 @@ from codegen.llvm.hooks import Access, Combine, Emission, Memory, Partial
 from codegen.llvm.index import Index, add, multiply
 from codegen.llvm.writer import Phi
 from codegen.target import Target
+from codegen.targets.cpu.panel_products import emit_panel_product
 
 _STACK_ALIGNMENT = 64
 LINE_BYTES = 64
@@ -41,8 +43,6 @@ class _ProgramLoop:
 
 class HostEmission(Emission):
     """A kernel becomes ``void NAME(int64_t *slots, int64_t begin, int64_t end)``."""
-
-    loads_early = False
 
     def register_elements(self, kernel: Kernel, target: Target) -> int:
         """Several machine registers as one, which LLVM takes apart again, instruction by instruction.
@@ -170,6 +170,10 @@ class HostEmission(Emission):
     def allocate(self, context: EmissionContext, dtype: DType, count: int) -> tuple[str, str]:
         """An array on the stack."""
         return context.writer.stack(spelling.memory_type(dtype), max(1, count), _STACK_ALIGNMENT), ""
+
+    def multiply_windows(self, context: EmissionContext, product: DotLoop) -> None:
+        """By registers over panels."""
+        emit_panel_product(context, product)
 
     def barrier(self, context: EmissionContext) -> None:
         """One lane waits for nobody."""

@@ -12,12 +12,14 @@ from codegen.llvm.hooks import Access, Memory
 _SPACES = {" addrspace(1)": "global", " addrspace(3)": "shared"}
 
 
-def load_elements(context: EmissionContext, access: Access, fill: bool | int | float) -> list[str]:
-    """Neighbouring elements into registers."""
+def load_elements(
+    context: EmissionContext, access: Access, fill: bool | int | float, pinned: bool = False
+) -> list[str]:
+    """Neighbouring elements into registers; a pinned load is not moved before a barrier that stands before it."""
     memory, writer = access.memory, context.writer
     element = spelling.memory_type(memory.dtype)
-    if access.inside is not None:
-        return _load_predicated(context, access, fill)
+    if access.inside is not None or pinned:
+        return _load_predicated(context, access, fill, pinned)
     type_ = spelling.vector(element, access.count)
     pointer = f"ptr{memory.space} {access.pointer}"
     loaded = writer.value(f"load {type_}, {pointer}, align {access.alignment}{memory.load_notes}")
@@ -84,21 +86,24 @@ def _space(memory: Memory) -> str:
     return _SPACES[memory.space]
 
 
-def _load_predicated(context: EmissionContext, access: Access, fill: bool | int | float) -> list[str]:
+def _load_predicated(context: EmissionContext, access: Access, fill: bool | int | float, pinned: bool) -> list[str]:
     memory, writer = access.memory, context.writer
+    may_move = memory.constant and not pinned
     itemsize = memory.dtype.itemsize
     words = _Words(access.count * itemsize, itemsize)
     pattern = _fill_pattern(memory.dtype, fill, words.register_bits)
     moves = " ".join(f"mov.b{words.register_bits} ${position}, {pattern};" for position in range(words.count))
-    way = ".nc" if memory.constant and memory.space == " addrspace(1)" else ""
+    way = ".nc" if may_move and memory.space == " addrspace(1)" else ""
     address, predicate = words.count, words.count + 1
-    text = f"{{ {moves} @${predicate} ld.{_space(memory)}{way}{words.suffix} {words.names(0)}, [${address}]; }}"
-    constraints = ",".join([f"=&{words.constraint}"] * words.count + ["l", "b"])
+    load = f"ld.{_space(memory)}{way}{words.suffix} {words.names(0)}, [${address}];"
+    text = load if access.inside is None else f"{{ {moves} @${predicate} {load} }}"
+    constraints = ",".join([f"=&{words.constraint}"] * words.count + ["l"] + ["b"] * (access.inside is not None))
     result = words.type if words.count == 1 else "{" + ", ".join([words.type] * words.count) + "}"
-    effect = "" if memory.constant else " sideeffect"
-    if not memory.constant:
+    effect = "" if may_move else " sideeffect"
+    if not may_move:
         constraints += ",~{memory}"
-    operands = f"(ptr{memory.space} {access.pointer}, i1 {access.inside})"
+    predicates = "" if access.inside is None else f", i1 {access.inside}"
+    operands = f"(ptr{memory.space} {access.pointer}{predicates})"
     loaded = writer.value(f'call {result} asm{effect} "{text}", "{constraints}"{operands}')
     parts = [loaded]
     if words.count > 1:

@@ -11,6 +11,8 @@ from codegen.targets.backend import Backend, Memory, MemoryInfo, check_host_arra
 from codegen.targets.nvptx.device import Device, DeviceMemory
 from codegen.targets.nvptx.driver import Driver, driver
 from codegen.targets.nvptx.launch import DeviceLauncher
+from codegen.targets.nvptx.launch_plan import launch_plan
+from codegen.targets.nvptx.tensor_maps import map_slots
 
 _LOG_BYTES = 1 << 14
 _HOST_MEMORY = 1
@@ -85,8 +87,9 @@ class NvptxBackend(Backend):
         module = device.call(f"load {name}", "cuModuleLoadData", binary)
         function = device.call(f"load {name}", "cuModuleGetFunction", module, name.encode())
         distributed = kernel()
-        lanes, slots = distributed.layout.lane_count, count_slots(distributed)
-        return DeviceLauncher(device, module, function, name, lanes, slots)
+        plan = launch_plan(distributed, self.target)
+        maps = () if plan.ring is None else [map_slots(distributed, one) for one in plan.ring.maps]
+        return DeviceLauncher(device, module, function, name, count_slots(distributed), plan, maps)
 
     def allocate(self, nbytes: int) -> DeviceMemory:
         """Uninitialised memory, 256-byte aligned."""

@@ -3,29 +3,47 @@
 from dataclasses import dataclass
 
 from codegen.dtypes import DType
+from codegen.errors import InternalCompilerError
 from codegen.llvm import spelling
 from codegen.llvm.context import EmissionContext
 from codegen.llvm.core import Register
 from codegen.llvm.fragments import AxisSplit
 from codegen.llvm.hooks import Combine, Partial
-from codegen.targets.nvptx.shared import SPACE, Scratch, SharedMemory, element_address
+from codegen.targets.nvptx.description import blocks_of_program
+from codegen.targets.nvptx.shared import CLUSTER_SPACE, SPACE, Scratch, SharedMemory, element_address
 
 WARP = 32
 _VECTOR_BYTES = 16
 
 
-def special_register(context: EmissionContext, name: str) -> str:
-    """A special register of PTX (``tid.x``), read once."""
+def special_register(context: EmissionContext, name: str, end: int = 0) -> str:
+    """A special register of PTX (``tid.x``), read once; below `end`, if that is known."""
     full = f"@llvm.nvvm.read.ptx.sreg.{name}"
     context.module.declare(full, f"i32 {full}()")
     if name == "tid.x":
-        return context.once(f"call range(i32 0, {context.kernel.layout.lane_count}) i32 {full}()")
-    return context.once(f"call i32 {full}()")
+        end = context.threads
+    known = f"range(i32 0, {end}) " if end else ""
+    return context.once(f"call {known}i32 {full}()")
+
+
+def block_count(context: EmissionContext) -> int:
+    """Thread blocks of a program."""
+    return blocks_of_program(context.kernel.layout.lane_count)
+
+
+def lane_number(context: EmissionContext) -> str:
+    """The lane's number in its program, as an i32: blocks of a cluster follow one another."""
+    blocks = block_count(context)
+    lane = special_register(context, "tid.x")
+    if blocks == 1:
+        return lane
+    rank = special_register(context, "cluster.ctarank", blocks)
+    return context.once(f"or disjoint i32 {context.once(f'mul i32 {rank}, {context.threads}')}, {lane}")
 
 
 def lane_bits(context: EmissionContext, stride: int, count: int) -> str:
     """``(lane // stride) % count`` for powers of two, as an i32."""
-    lane = special_register(context, "tid.x")
+    lane = lane_number(context)
     if stride > 1:
         lane = context.once(f"lshr i32 {lane}, {stride.bit_length() - 1}")
     if stride * count >= context.kernel.layout.lane_count:
@@ -74,7 +92,53 @@ def reduce_lanes(
         distance *= 2
     if part.across == 1:
         return partials
+    if block_count(context) > 1:
+        return _reduce_cluster(context, shared, axis, part, partials, combine)
     return [_tree(row, combine) for row in _share(context, shared, axis, part, partials)]
+
+
+def _reduce_cluster(
+    context: EmissionContext,
+    shared: SharedMemory,
+    axis: AxisSplit,
+    part: _Part,
+    partials: list[Partial],
+    combine: Combine,
+) -> list[Partial]:
+    """Fold the partial results of all warps of a cluster. Each warp writes its own into the memory of every block, from where
+    the lanes of a warp read a share each."""
+    blocks = block_count(context)
+    if axis.lanes != context.kernel.layout.lane_count:
+        raise InternalCompilerError("layout: the lanes of a cluster of blocks lie along one axis")
+    several = max(1, part.across // WARP)
+    sizes = [part.across * register.dtype.itemsize for register in partials[0]]
+    padded = [-(-size // _VECTOR_BYTES) * _VECTOR_BYTES for size in sizes]
+    area = shared.scratch(context, sum(padded) * len(partials))
+    lane = _lane_in_warp(context)
+    rank = context.once(f"and i32 {lane}, {blocks - 1}")
+    context.order.before_write(area.memory, partials[0][0])
+    bases: list[int] = []
+    base = 0
+    for partial in partials:
+        for register, size in zip(partial, padded, strict=True):
+            _store(context, area, register, base, lane_bits(context, WARP, part.across), rank)
+            bases.append(base)
+            base += size
+    context.order.before_read(area.memory, area)
+    remaining = iter(bases)
+    first = context.once(f"and i32 {lane}, {part.across // several - 1}")
+    if several > 1:
+        first = context.once(f"mul i32 {first}, {several}")
+    result = []
+    for partial in partials:
+        columns = [_load(context, area, register, next(remaining), first, several) for register in partial]
+        own = _tree([tuple(column[position] for column in columns) for position in range(several)], combine)
+        distance = 1
+        while distance < part.across // several:
+            own = _butterfly(context, distance, own, combine)
+            distance *= 2
+        result.append(own)
+    return result
 
 
 def _butterfly(context: EmissionContext, stride: int, partial: Partial, combine: Combine) -> Partial:
@@ -99,6 +163,8 @@ def scan_lanes(
 ) -> tuple[list[Partial], list[Partial]]:
     """For each partial result: the fold of those of earlier lanes of the axis, and that of all lanes."""
     part = _part(axis)
+    if block_count(context) > 1:
+        raise InternalCompilerError("layout: a running fold over the lanes of a cluster of blocks")
     earlier = [combine.identity(partial) for partial in partials]
     totals = partials
     if part.inside > 1:
@@ -207,11 +273,19 @@ def _memory_name(context: EmissionContext, register: Register) -> str:
     return context.writer.value(f"zext i1 {register.name} to i8")
 
 
-def _store(context: EmissionContext, area: Scratch, register: Register, base: int, element: str) -> None:
-    address = element_address(context, area, register.dtype, base, element)
+def _store(
+    context: EmissionContext, area: Scratch, register: Register, base: int, element: str, rank: str | None = None
+) -> None:
+    """Store into the scratch area of this block, or of the cluster's block number `rank`."""
+    address, space = element_address(context, area, register.dtype, base, element), SPACE
+    if rank is not None:
+        mapped = f"ptr{CLUSTER_SPACE} @llvm.nvvm.mapa.shared.cluster"
+        context.module.declare("@llvm.nvvm.mapa.shared.cluster", f"{mapped}(ptr{SPACE}, i32)")
+        address = context.writer.value(f"call {mapped}(ptr{SPACE} {address}, i32 {rank})")
+        space = CLUSTER_SPACE
     type_ = spelling.memory_type(register.dtype)
     name = _memory_name(context, register)
-    context.writer.line(f"store {type_} {name}, ptr{SPACE} {address}, align {register.dtype.itemsize}")
+    context.writer.line(f"store {type_} {name}, ptr{space} {address}, align {register.dtype.itemsize}")
 
 
 def _load(context: EmissionContext, area: Scratch, like: Register, base: int, start: str, count: int) -> list[Register]:
@@ -237,7 +311,7 @@ def _load(context: EmissionContext, area: Scratch, like: Register, base: int, st
 
 
 def _lane_in_warp(context: EmissionContext) -> str:
-    return context.once(f"and i32 {special_register(context, 'tid.x')}, {WARP - 1}")
+    return context.once(f"and i32 {lane_number(context)}, {WARP - 1}")
 
 
 def _select(context: EmissionContext, condition: str, a: Register, b: Register) -> Register:

@@ -11,8 +11,12 @@ from codegen.llvm.hooks import Memory
 STATIC_BYTES = 48 * 1024
 """What a kernel may declare; more has to be asked for at the launch."""
 
+DYNAMIC_ALIGNMENT = 1024
+"""What the copy engine's pattern of 128 bytes repeats after."""
+
 _ALIGNMENT = 16
 SPACE = " addrspace(3)"
+CLUSTER_SPACE = " addrspace(7)"
 
 
 @dataclass(eq=False)
@@ -68,6 +72,15 @@ class SharedMemory:
                 f"kernel {context.kernel.name}: {self._taken} bytes of shared memory, but a program has {limit}; "
                 "use smaller blocks"
             )
+
+
+def dynamic_base(context: EmissionContext) -> str:
+    """Where the memory begins that is asked for at the launch, as an i32 address of shared memory."""
+    name = "@dynamic_shared"
+    text = f"{name} = external addrspace(3) global [0 x i8], align {DYNAMIC_ALIGNMENT}"
+    if text not in context.module.globals:
+        context.module.add_global(text)
+    return context.once(f"ptrtoint ptr{SPACE} {name} to i32")
 
 
 def element_address(context: EmissionContext, area: Scratch, dtype: DType, base_bytes: int, element: str) -> str:
