@@ -155,6 +155,9 @@ class _Translator:
         count = max(self._memory.used_axes, default=-1) + 1
         axes = []
         for axis in range(count):
+            if axis not in self._memory.used_axes:
+                axes.append(GridAxis(1))  # nobody asks which program it is
+                continue
             if len(candidates.get(axis, ())) != 1:
                 raise self._grid_error(axis, candidates.get(axis, []))
             axes.append(candidates[axis][0])
@@ -164,11 +167,7 @@ class _Translator:
         if candidates:
             why = f"stores ask for different ones ({', '.join(f'{one.extent} by {one.block}' for one in candidates)})"
         else:
-            why = (
-                f"no store has program_index({axis}) times the block's extent as its offset"
-                if axis in self._memory.used_axes
-                else f"program_index({axis}) is never used"
-            )
+            why = f"no store has program_index({axis}) times the block's extent as its offset"
         message = f"{self._source.name}: the number of programs along grid axis {axis} cannot be derived: {why}; pass grid=(…)"
         return kernel_error(message, self._source.node, self._statements.calls)
 
