@@ -6,8 +6,10 @@ Products on the host go to NumPy's BLAS where that has the dtype (see `execution
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
+
+import numpy as np
 
 from blockarray.fusion.lower_parameters import (
     BUFFER_ALIGNMENT,
@@ -21,8 +23,12 @@ from blockarray.fusion.products import View, buffer_type_of, friendly_view, sche
 from codegen import dtypes
 from codegen.compiler import compile_kernel
 from codegen.dtypes import DType
+from codegen.frontend.language import Static, accumulator_dtype, cast, dot, extent, load, program_index, store, zeros
+from codegen.frontend.parameters import ExtentSlot, PointerSlot, ScalarSlot, StrideSlot
+from codegen.frontend.signature import ArgumentKind, ArrayKind, IndexKind, Specialisation, StaticKind
+from codegen.frontend.translator import translate
 from codegen.ir.builder import Builder
-from codegen.ir.kernel import BufferParameter, GridAxis, IndexParameter, Kernel, Parameter, Value
+from codegen.ir.kernel import BufferParameter, GridAxis, IndexParameter, Kernel
 from codegen.ir.layout import Layout
 from codegen.ir.products import accumulator_layout
 from codegen.ir.types import BufferType
@@ -130,12 +136,29 @@ def lower_product(product: Product, target: Target, schedule: MatmulSchedule | N
         tile = _tile(product, target.cores)
         chosen = MatmulSchedule("", tile, tile, _SLICE)
     if chosen.parts == 1:
-        return [_lower(product.operand_dtype, product.dtype, a, b, result, chosen, layout)]
+        return [_lower(product.operand_dtype, product.dtype, a, b, result, chosen, layout, target)]
     parts_view = (0, (chosen.parts, *result[1][1]), (prod(product.shape), *result[1][2]))
     return [
-        _lower(product.operand_dtype, dtypes.float32, a, b, (PARTS, parts_view), chosen, layout),
+        _lower(product.operand_dtype, dtypes.float32, a, b, (PARTS, parts_view), chosen, layout, target),
         _lower_sum(product, chosen.parts),
     ]
+
+
+def matrix_product(a, b, c, part_length, *, tile_m: Static, tile_n: Static, tile_k: Static, first_axis: Static):  # type: ignore[no-untyped-def]
+    """``a @ b`` for stacks of matrices: one tile of `c` for each program; a further leading axis of `c` takes parts of the sums."""
+    indices = [program_index(first_axis + axis) for axis in range(c.ndim)]  # type: ignore[operator]
+    stack, row, column = indices[:-2], indices[-2] * tile_m, indices[-1] * tile_n
+    begin, end = 0, extent(a, -1)
+    if c.ndim > a.ndim:
+        begin = stack[0] * part_length
+        end = np.minimum(end, begin + part_length)
+    places = stack[c.ndim - a.ndim :]
+    total = zeros((tile_m, tile_n), accumulator_dtype(a.dtype))
+    for k in range(begin, end, tile_k):
+        left = load(a, (*places, row, k), (tile_m, tile_k))
+        right = load(b, (*places, k, column), (tile_k, tile_n))
+        total = dot(left, right, total)
+    store(c, (*stack, row, column), cast(total, c.dtype))
 
 
 def _lower(
@@ -146,73 +169,42 @@ def _lower(
     result: tuple[int, View],
     schedule: MatmulSchedule,
     layout: Layout,
+    target: Target,
 ) -> LoweredProduct:
     """The kernel of a product: a loop over slices of the summed axis."""
-    tile_m, tile_n, tile_k = schedule.m, schedule.n, schedule.k
     (*batch, m, k), n = a[1][1], b[1][1][-1]
-    names = [f"batch{axis}" for axis in range(len(batch))]
+    names = tuple(f"batch{axis}" for axis in range(len(batch)))
+    counted = ("parts",) if schedule.parts > 1 else ()
     extents = {**dict(zip(names, batch, strict=True)), "m": m, "n": n, "k": k}
-    in_parts = schedule.parts > 1
-    if in_parts:
-        extents["parts"] = schedule.parts
-    indices = {name: index_parameter(name, extent) for name, extent in extents.items()}
-    parameters: list[Parameter] = list(indices.values())
-    arguments: list[Argument] = [SlotNumber(extent) for extent in extents.values()]
-
-    def declare(name: str, of: DType, value: int, view: View, axes: tuple[str, ...]) -> Value:
-        type_ = buffer_type_of(of, view, axes)
-        parameter = BufferParameter(name, type_, name == "target")
-        parameters.append(parameter)
-        arguments.append(SlotPointer(value, view[0] * of.itemsize))
-        arguments.extend(SlotNumber(step) for step, seen in zip(view[2], type_.strides, strict=True) if seen is None)
-        return parameter.value
-
-    left = declare("a", dtype, a[0], friendly_view(a[1]), (*names, "m", "k"))
-    right = declare("b", dtype, b[0], friendly_view(b[1]), (*names, "k", "n"))
-    counted = ("parts",) if in_parts else ()
-    target = declare("target", result_dtype, result[0], friendly_view(result[1]), (*counted, *names, "m", "n"))
-    builder = Builder()
-    first = len(counted) + (schedule.sharers > 1)
-    places = tuple(builder.program_index(first + axis) for axis in range(len(batch)))
-    row = builder.map("multiply", builder.program_index(first + len(batch), "row"), builder.index(tile_m))
-    column = builder.map("multiply", builder.program_index(first + len(batch) + 1, "column"), builder.index(tile_n))
-    ones = (1,) * len(batch)
-    checked = (*(False,) * len(batch), True, True)
-
-    def window(buffer: Value, one: Value, other: Value, shape: tuple[int, int]) -> Value:
-        block = builder.load(buffer, (*places, one, other), (*ones, *shape), checked)
-        return _widened(builder, builder.reshape(block, shape), dtype)
-
-    def add_slice(inner: Value, total: Value) -> tuple[Value, ...]:
-        return (
-            builder.dot(
-                window(left, row, inner, (tile_m, tile_k)), window(right, inner, column, (tile_k, tile_n)), total
-            ),
-        )
-
-    begin, end = builder.index(0), indices["k"].value
-    part = builder.program_index(0, "part") if in_parts else None
-    if part is not None:
-        length = IndexParameter("length", tile_k)
-        parameters.append(length)
-        arguments.append(SlotNumber(-(-k // (schedule.parts * tile_k)) * tile_k))
-        begin = builder.map("multiply", part, length.value)
-        end = builder.map("minimum", end, builder.map("add", begin, length.value))
-    start = builder.constant(total_dtype(dtype), 0, (tile_m, tile_n))
-    (total,) = builder.loop(begin, end, tile_k, [start], add_slice, "inner")
-    finished = _narrowed(builder, total, dtype) if result_dtype is dtype else total
-    store_places = (*((part,) if part is not None else ()), *places, row, column)
-    finished = builder.reshape(finished, (*(1,) * (len(counted) + len(batch)), tile_m, tile_n))
-    builder.store(target, store_places, finished, (*(False,) * len(counted), *checked))
-    shared = (GridAxis(1, 1, schedule.sharers),) if schedule.sharers > 1 else ()
-    grid = (
-        *shared,
-        *(GridAxis(name) for name in (*counted, *names)),
-        GridAxis("m", tile_m, schedule.together),
-        GridAxis("n", tile_n),
-    )
-    kernel = builder.kernel("matrix_product", parameters, grid, layout)
-    programs = -(-m // tile_m) * -(-n // tile_n) * prod(batch) * schedule.parts
+    extents.update(dict.fromkeys(counted, schedule.parts))
+    numbers = {"a": a[0], "b": b[0], "c": result[0]}
+    views = {"a": friendly_view(a[1]), "b": friendly_view(b[1]), "c": friendly_view(result[1])}
+    axes = {"a": (*names, "m", "k"), "b": (*names, "k", "n"), "c": (*counted, *names, "m", "n")}
+    kinds: list[tuple[str, ArgumentKind]] = []
+    for name, view in views.items():
+        type_ = buffer_type_of(result_dtype if name == "c" else dtype, view, axes[name])
+        kinds.append((name, ArrayKind(type_.dtype, type_.extents, type_.strides, type_.alignment)))
+    kinds.append(("part_length", IndexKind(schedule.k) if counted else StaticKind(None)))
+    sizes = {"tile_m": schedule.m, "tile_n": schedule.n, "tile_k": schedule.k, "first_axis": int(schedule.sharers > 1)}
+    kinds += [(name, StaticKind(size)) for name, size in sizes.items()]
+    divisors = tuple((name, index_parameter(name, extent).divisible) for name, extent in extents.items())
+    found = translate(matrix_product, Specialisation(tuple(kinds), divisors, frozenset("ab")), target)
+    arguments: list[Argument] = []
+    for slot in found.slots:
+        match slot:
+            case ExtentSlot(name=name):
+                arguments.append(SlotNumber(extents[name]))
+            case ScalarSlot():
+                arguments.append(SlotNumber(-(-k // (schedule.parts * schedule.k)) * schedule.k))
+            case PointerSlot(parameter=name):
+                itemsize = (result_dtype if name == "c" else dtype).itemsize
+                arguments.append(SlotPointer(numbers[name], views[name][0] * itemsize))
+            case StrideSlot(parameter=name, axis=axis):
+                arguments.append(SlotNumber(views[name][2][axis]))
+    together = {"m": schedule.together, 1: schedule.sharers}
+    grid = tuple(replace(axis, together=together.get(axis.extent, 1)) for axis in found.kernel.grid)
+    programs = -(-m // schedule.m) * -(-n // schedule.n) * prod(batch) * schedule.parts
+    kernel = replace(found.kernel, grid=grid, layout=layout)
     return LoweredProduct(kernel, tuple(arguments), programs, m * n * k * prod(batch) >= PARALLEL_WORK)
 
 
@@ -245,11 +237,7 @@ def _lower_sum(product: Product, count: int) -> LoweredProduct:
 
 def _tile(product: Product, cores: int) -> int:
     """Large tiles read each operand less often; small ones keep all multiprocessors busy, and fit wide elements."""
-    programs = 1
-    for extent in product.shape[:-2]:
-        programs *= extent
-    for extent in product.shape[-2:]:
-        programs *= -(-extent // _LARGE_TILE)
+    programs = prod(product.shape[:-2]) * prod(-(-length // _LARGE_TILE) for length in product.shape[-2:])
     is_wide = total_dtype(product.dtype).itemsize > 4
     if is_wide and len(product.shape) > 2:
         return _SMALL_TILE // 2  # a stack of wide results passes through shared memory once more
@@ -261,13 +249,3 @@ def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
     for axis in reversed(range(len(shape) - 1)):
         strides[axis] = strides[axis + 1] * shape[axis + 1]
     return tuple(strides)
-
-
-def _widened(builder: Builder, block: Value, dtype: DType) -> Value:
-    return builder.cast(block, dtypes.int32) if dtype is dtypes.boolean else block
-
-
-def _narrowed(builder: Builder, total: Value, dtype: DType) -> Value:
-    if dtype is dtypes.boolean:
-        return builder.map("not_equal", total, builder.constant(dtypes.int32, 0, total.block.shape))
-    return builder.cast(total, dtype)

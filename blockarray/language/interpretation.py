@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from blockarray.language.calling import Call
 from blockarray.language.operands import Operand, check_output, operand_of
-from blockarray.language.words import ALIASES
+from blockarray.language.words import word_of
 from blockarray.ndarray import borrowed_value, from_numpy, ndarray, read, write
 from codegen.frontend.translator import Translation, translate
 from codegen.ir.interpreter import interpret
@@ -43,7 +43,7 @@ def prepare(function: FunctionType, call: Call, target: Target) -> HostRun:
         value = borrowed_value(array) if isinstance(array, ndarray) else array
         copies[name] = np.array(value, order="C")
     operands = {name: operand_of(name, copy, host, False) for name, copy in copies.items()}
-    translation = translate(function, call.specialisation(operands), target, ALIASES)
+    translation = translate(function, call.specialisation(operands), target, word_of)
     arguments: dict[str, Any] = dict(call.lengths())
     for parameter in translation.kernel.parameters:
         if isinstance(parameter, ScalarParameter):

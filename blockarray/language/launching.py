@@ -13,7 +13,7 @@ from blockarray.language.calling import Call
 from blockarray.language.declaration import Declaration
 from blockarray.language.operands import Operand, operand_of
 from blockarray.language.prepared import Compiled, Launch
-from blockarray.language.words import ALIASES
+from blockarray.language.words import word_of
 from blockarray.ndarray import Array, Scalar, evaluate_nodes
 from codegen.compiler import Executable, compile_kernel
 from codegen.frontend.signature import ScalarKind, Specialisation
@@ -128,7 +128,7 @@ class Launches:
         return found
 
     def _compile(self, call: Call, specialisation: Specialisation) -> Compiled:
-        translation = translate(self._function, specialisation, call.device.target, ALIASES)
+        translation = translate(self._function, specialisation, call.device.target, word_of)
         executable = compile_kernel(translation.kernel, call.device)
         scalars = {name: kind for name, kind in specialisation.arguments if isinstance(kind, ScalarKind)}
         return Compiled(translation, executable, scalars)

@@ -1,15 +1,16 @@
-"""Functions of the array library that are words of the kernel language inside of kernels."""
+"""Functions of the array library that are words of the kernel language inside of kernels: those that have NumPy's names."""
 
 from typing import Any
 
-from blockarray import composed, creation, manipulation, products, reductions, selection
 from codegen.frontend.language import NUMPY_WORDS, Word
 
-_MODULES = (composed, creation, manipulation, products, reductions, selection)
+_PACKAGE = __name__.partition(".")[0]
+_BY_NAME = {function.__name__: word for function, word in NUMPY_WORDS.items()}
 
-ALIASES: dict[Any, Word] = {}
-for _function, _word in NUMPY_WORDS.items():
-    for _module in _MODULES:
-        _own = getattr(_module, _function.__name__, None)
-        if _own is not None:
-            ALIASES[_own] = _word
+
+def word_of(function: Any) -> Word | None:
+    """The word that a function of ours is inside of kernels, or None."""
+    module = getattr(function, "__module__", None)
+    if not isinstance(module, str) or module.partition(".")[0] != _PACKAGE:
+        return None
+    return _BY_NAME.get(getattr(function, "__name__", ""))

@@ -96,7 +96,8 @@ class Blocks:
             return dtypes.of(operand.dtype)
         if isinstance(operand, (bool, int, float)):
             return type(operand)
-        raise Fault(f"expected a block or a number, found {describe(operand)}")
+        advice = "; pass it as a parameter, and load a block of it" if getattr(operand, "shape", ()) else ""
+        raise Fault(f"expected a block or a number, found {describe(operand)}{advice}")
 
     def index(self, operand: Operand) -> Block:
         """An int64 scalar for offsets and bounds."""

@@ -2,7 +2,7 @@
 
 import ast
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
@@ -45,6 +45,14 @@ _ADVICE: dict[Any, str] = {
 }
 
 
+Aliases = Callable[[Any], Word | None]
+
+
+def no_aliases(_function: Any) -> Word | None:
+    """Nothing from elsewhere is a word."""
+    return None
+
+
 class ReturnSignal(Exception):
     """A function returned."""
 
@@ -61,14 +69,14 @@ class Calls(Expressions):
     blocks : Blocks
     memory : MemoryWords
     captured : Captured
-    aliases : mapping
-        Functions from elsewhere that are words inside of kernels.
+    aliases : callable
+        The word that a function from elsewhere is inside of kernels, or None.
     """
 
-    def __init__(self, blocks: Blocks, memory: MemoryWords, captured: Captured, aliases: Mapping[Any, Word]) -> None:
+    def __init__(self, blocks: Blocks, memory: MemoryWords, captured: Captured, aliases: Aliases) -> None:
         super().__init__(blocks, memory, captured)
         self.folding = FoldingWords(blocks)
-        self._aliases = {**NUMPY_WORDS, **aliases}
+        self._aliases = aliases
         self._active: list[object] = []
 
     def call(self, node: ast.Call) -> Any:
@@ -91,9 +99,10 @@ class Calls(Expressions):
 
     def _alias(self, callee: Any) -> Word | None:
         try:
-            return self._aliases.get(callee)
+            found = NUMPY_WORDS.get(callee)
         except TypeError:  # not hashable
             return None
+        return self._aliases(callee) if found is None else found
 
     def _word_call(self, word: Word, node: ast.Call, positional: list[Any], named: dict[str, Any]) -> Any:
         try:

@@ -7,10 +7,9 @@ from typing import Any
 
 from codegen.errors import KernelError
 from codegen.frontend.blocks import Blocks, KernelBuilder, NeedsRank
-from codegen.frontend.calls import ReturnSignal
+from codegen.frontend.calls import Aliases, ReturnSignal, no_aliases
 from codegen.frontend.diagnostics import Call, kernel_error
 from codegen.frontend.expressions import Frame
-from codegen.frontend.language import Word
 from codegen.frontend.memory_words import MemoryWords
 from codegen.frontend.parameters import BufferView, KernelParameters, Slot
 from codegen.frontend.signature import ArrayKind, IndexKind, ScalarKind, Specialisation, StaticKind
@@ -53,7 +52,7 @@ class Translation:
 
 
 def translate(
-    function: FunctionType, specialisation: Specialisation, target: Target, aliases: Mapping[Any, Word] | None = None
+    function: FunctionType, specialisation: Specialisation, target: Target, aliases: Aliases = no_aliases
 ) -> Translation:
     """The kernel of a function for arguments of some kinds.
 
@@ -64,8 +63,8 @@ def translate(
     specialisation : Specialisation
     target : Target
         Facts about the machine, for the layout.
-    aliases : mapping, optional
-        Functions from elsewhere that are words of the language inside of kernels.
+    aliases : callable, optional
+        The word that a function from elsewhere is inside of kernels, or None.
 
     Raises
     ------
@@ -77,7 +76,7 @@ def translate(
     rank = max([1, *(len(kind.extents) for kind in kinds)])
     lowered = False
     while rank <= _HIGHEST_RANK:
-        translator = _Translator(source, specialisation, target, aliases or {}, rank)
+        translator = _Translator(source, specialisation, target, aliases, rank)
         try:
             found = translator.translation()
         except NeedsRank as needed:
@@ -96,7 +95,7 @@ class _Translator:
         source: FunctionSource,
         specialisation: Specialisation,
         target: Target,
-        aliases: Mapping[Any, Word],
+        aliases: Aliases,
         rank: int,
     ) -> None:
         self._source = source
@@ -156,6 +155,9 @@ class _Translator:
         count = max(self._memory.used_axes, default=-1) + 1
         axes = []
         for axis in range(count):
+            if axis not in self._memory.used_axes:
+                axes.append(GridAxis(1))  # nobody asks which program it is
+                continue
             if len(candidates.get(axis, ())) != 1:
                 raise self._grid_error(axis, candidates.get(axis, []))
             axes.append(candidates[axis][0])
@@ -165,11 +167,7 @@ class _Translator:
         if candidates:
             why = f"stores ask for different ones ({', '.join(f'{one.extent} by {one.block}' for one in candidates)})"
         else:
-            why = (
-                f"no store has program_index({axis}) times the block's extent as its offset"
-                if axis in self._memory.used_axes
-                else f"program_index({axis}) is never used"
-            )
+            why = f"no store has program_index({axis}) times the block's extent as its offset"
         message = f"{self._source.name}: the number of programs along grid axis {axis} cannot be derived: {why}; pass grid=(…)"
         return kernel_error(message, self._source.node, self._statements.calls)
 

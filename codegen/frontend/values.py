@@ -207,4 +207,6 @@ def describe(value: object) -> str:
         return "a range"
     if isinstance(value, (tuple, list)) and not is_static(value):
         return f"a {type(value).__name__} of {', '.join(map(describe, value))}"
+    if getattr(value, "shape", ()):
+        return f"an array of shape {value.shape} from outside of the kernel"  # type: ignore[attr-defined]
     return f"{value!r} ({type(value).__name__})"

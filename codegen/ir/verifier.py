@@ -186,13 +186,8 @@ class _Verifier:
         for axis, extent in enumerate(shape):
             self._check_extent(operation, value, axis, extent)
 
-    def _is_whole(self, axis: int, extent: int) -> bool:
-        """Whether the lanes of a matrix instruction hold the same number of elements each."""
-        layout = self._kernel.layout
-        return bool(layout.group) and extent % (layout.lanes[axis] * layout.run[axis] * layout.turns[axis]) == 0
-
     def _check_extent(self, operation: Operation, value: Value, axis: int, extent: int) -> None:
-        if self._kernel.layout.lanes[axis] > 1 and extent & (extent - 1) and not self._is_whole(axis, extent):
+        if self._kernel.layout.lanes[axis] > 1 and extent & (extent - 1):
             raise self._fail(
                 operation, f"{value!r}: axis {axis} lies in lanes; expected a power of two, found {extent}"
             )

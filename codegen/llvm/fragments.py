@@ -103,16 +103,16 @@ def distribute(shape: tuple[int, ...], layout: Layout) -> Distribution:
     stride = 1
     for axis in reversed(range(len(shape))):
         width = gcd(shape[axis], layout.register) if axis == len(shape) - 1 else 1
-        split = _split(shape[axis], lanes[axis], runs[axis], width, stride, whole=bool(layout.group))
+        split = _split(shape[axis], lanes[axis], runs[axis], width, stride)
         splits.append(_in_turns(split, groups[axis], turns[axis]))
         stride *= lanes[axis]
     return Distribution(tuple(reversed(splits)))
 
 
-def _split(extent: int, lanes: int, run: int, width: int, stride: int, whole: bool) -> AxisSplit:
+def _split(extent: int, lanes: int, run: int, width: int, stride: int) -> AxisSplit:
     if lanes == 1:
         return AxisSplit(extent, 1, extent // width, width, stride, 1)
-    if extent & (extent - 1) and not (whole and extent % (lanes * run) == 0):
+    if extent & (extent - 1):
         raise InternalCompilerError(
             f"layout: an axis of {extent} elements over {lanes} lanes; expected a power of two, pad the block"
         )

@@ -25,4 +25,5 @@ def failure(function, *arguments, shapes="(n)->(n)", **named) -> tuple[str, str]
 
 def check(function, message: str, marked: str, *arguments, **named) -> None:
     """The error of a kernel has this text, and carets under this part of the line."""
-    assert failure(function, *arguments, **named) == (message, marked)
+    found = failure(function, *arguments, **named)
+    assert found == (message, marked), found

@@ -22,7 +22,9 @@ from blockarray.language import (
     store,
     zeros,
 )
+from blockarray.language.words import word_of
 from codegen import dtypes
+from codegen.frontend.language import NUMPY_WORDS
 from codegen.scalar.table import TABLE
 
 MATRIX = numpy.random.default_rng(0).normal(size=(13, 21)).astype(numpy.float32)
@@ -154,6 +156,13 @@ def test_numbers_beside_blocks_adapt_as_numpys(name: str, dtype: str) -> None:
     found = numpy.asarray(unary.interpret(x, function=NUMBERS[name], dtype=expected.dtype))
     assert found.dtype == expected.dtype
     numpy.testing.assert_allclose(found, expected, rtol=1e-3 if dtype == "float16" else 1e-6)
+
+
+def test_functions_of_the_library_are_words_by_numpys_names() -> None:
+    for function in NUMPY_WORDS:
+        own = getattr(np, function.__name__)
+        assert word_of(own) is NUMPY_WORDS[function], function.__name__
+    assert word_of(np.sort) is None and word_of(print) is None
 
 
 def test_what_no_dtype_holds_is_still_compared() -> None:

@@ -2,7 +2,7 @@
 """Errors of names, statements, shapes, dtypes and arrays in kernels: the message, and the carets."""
 
 import numpy
-from kernel_failures import check, failure
+from kernel_failures import X, check, failure
 
 import blockarray as np
 from blockarray.language import (
@@ -73,8 +73,8 @@ def test_statements() -> None:
         del out
 
     def declares(x, out):
-        global X
-        X = 1
+        global Y
+        Y = 1
 
     def matches(x, out):
         match x.ndim:
@@ -96,7 +96,7 @@ def test_statements() -> None:
         breaks: ("`break` cannot be used in a kernel; let the bounds of the range say where the loop ends", "break"),
         skips: ("`continue` cannot be used in a kernel; choose with where(condition, a, b)", "continue"),
         deletes: ("`del` cannot be used in a kernel, and need not be", "del out"),
-        declares: ("`global` cannot be used in a kernel; pass the value as a parameter", "global X"),
+        declares: ("`global` cannot be used in a kernel; pass the value as a parameter", "global Y"),
         matches: ("`match` cannot be used in a kernel; expected `if` on static values", "match"),
         has_else: ("`else` of a loop cannot be used in a kernel, where no loop is left early", "store(out, 0, k)"),
     }
@@ -256,6 +256,9 @@ def test_dtypes() -> None:
 
 
 def test_arrays_in_memory() -> None:
+    def from_outside(x, out):
+        store(out, 0, load(x, 0, 8) + X)
+
     def to_an_input(x, out):
         store(x, 0, load(x, 0, 8))
 
@@ -289,6 +292,12 @@ def test_arrays_in_memory() -> None:
     def wrong_call(x, out):
         store(out, 0, load(x, 0))
 
+    check(
+        from_outside,
+        "expected a block or a number, found an array of shape (100,) from outside of the kernel; pass it as a parameter, and load "
+        "a block of it",
+        "load(x, 0, 8) + X",
+    )
     check(
         to_an_input,
         "store: x is an input and must not be written; outputs stand behind -> in the kernel's shapes",

@@ -147,11 +147,11 @@ def interpreted(kernel: Kernel, product: Product) -> np.ndarray:
     a = memory_of(product.a_view, product.dtype, 1).reshape(m, k)
     b = memory_of(product.b_view, product.dtype, 2).reshape(k, n)
     result = np.zeros((m, n), product.dtype.numpy)
-    arguments = {"m": m, "n": n, "k": k, "a": a, "b": b, "target": result}
-    parameter = kernel.parameter("target")
+    arguments = {"m": m, "n": n, "k": k, "a": a, "b": b, "c": result}
+    parameter = kernel.parameter("c")
     assert isinstance(parameter, BufferParameter)
     if parameter.type.strides[-1] != 1:
-        arguments = {"m": n, "n": m, "k": k, "a": b.T, "b": a.T, "target": result.T}
+        arguments = {"m": n, "n": m, "k": k, "a": b.T, "b": a.T, "c": result.T}
     interpret(kernel, arguments)
     return result
 
@@ -186,7 +186,7 @@ def test_a_window_that_is_read_otherwise_in_the_loop_is_no_product() -> None:
 
 
 def test_launch_needs_no_more_than_a_multiprocessor_has() -> None:
-    for n in (16, 32, 64, 128, 192, 256):
+    for n in (16, 32, 64, 128, 256):
         schedule = MatmulSchedule("wgmma", 128, n, 64)
         product = product_of(512, 512, 512, dense((512, 512)), dense((512, 512), turned=True))
         (lowered,) = lower_product(product, HOPPER, schedule)
@@ -243,7 +243,6 @@ def assembler() -> str | None:
 ASSEMBLED = [
     ("sm_90a", MatmulSchedule("wgmma", 128, 256, 64), False),
     ("sm_90a", MatmulSchedule("wgmma", 128, 64, 64), True),
-    ("sm_90a", MatmulSchedule("wgmma", 128, 192, 64), False),
     ("sm_90a", MatmulSchedule("wgmma", 128, 128, 64, together=2), True),
     ("sm_90a", MatmulSchedule("wgmma", 128, 64, 64, sharers=4), False),
     ("sm_90a", MatmulSchedule("wgmma", 128, 16, 64, 4, True), False),
