@@ -78,10 +78,16 @@ def draw_elements(
     elif dtype.kind in "iu":
         elements = _integers(draw, dtype, drawn, values or "any")
     elif is_floating(dtype) and dtype.itemsize <= 8:
-        elements = _floats(draw, dtype, drawn, values or "any")
+        elements = _quiet(_floats(draw, dtype, drawn, values or "any"))
     else:
         raise TypeError(f"arrays: expected a boolean, integer, floating point or complex dtype, found {dtype}")
     return numpy.resize(elements, count) if count > drawn else elements
+
+
+def _quiet(elements: numpy.ndarray) -> numpy.ndarray:
+    """Signalling NaNs made quiet: what they give differs between C libraries, and any copy through a register may lose them."""
+    with numpy.errstate(all="ignore"):
+        return numpy.where(numpy.isnan(elements), elements + elements, elements)
 
 
 def _bytes(draw: DrawFn, count: int, itemsize: int) -> numpy.ndarray:

@@ -7,10 +7,11 @@ from plans import HOST, run_on_host
 
 from blockarray.fusion import reference
 from blockarray.fusion.partition import make_plan
-from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf
+from blockarray.fusion.plan import Fresh, GraphPlan, Inherited, KernelPlan, Leaf, Scattering
 from blockarray.fusion.split import split
 from blockarray.graph.nodes import Node
 from blockarray.graph.recording import linearize
+from blockarray.graph.reference import scatter
 
 
 def run_compiled(plan: GraphPlan, leaves: list[np.ndarray]) -> dict[int, np.ndarray]:
@@ -25,6 +26,9 @@ def run_compiled(plan: GraphPlan, leaves: list[np.ndarray]) -> dict[int, np.ndar
     for step in plan.steps:
         if isinstance(step, KernelPlan):
             memory.update(run_on_host(step, memory))
+        elif isinstance(step, Scattering):
+            value = None if step.value is None else memory[step.value]
+            scatter(memory[step.target], memory[step.places], value, step.function, step.working)
         else:
             reference.run_product(step, memory)
     return {

@@ -75,10 +75,11 @@ class NvptxEmission(Emission):
         context.threads = plan.threads
         lane_count = kernel.layout.lane_count
         most = context.target.max_lanes_per_program
-        if plan.threads > most or lane_count > max(most, context.target.clustered_lanes):
+        if plan.ring is None:
+            most = max(most, context.target.clustered_lanes)
+        if max(plan.threads, lane_count) > most:
             raise InternalCompilerError(
-                f"layout: {max(plan.threads, lane_count)} lanes in a program, but {context.target.cpu} has at most "
-                f"{max(most, context.target.clustered_lanes)}"
+                f"layout: {max(plan.threads, lane_count)} lanes in a program, but {context.target.cpu} has at most {most}"
             )
         notes = f'"nvvm.maxntid"="{plan.threads}"'
         if plan.ring is not None:
