@@ -252,7 +252,7 @@ def _device_copy(device: NvptxBackend, rounds: int) -> float:
     source, target = (device.allocate(DEVICE_COPY_BYTES) for _ in range(2))
     slots = np.array([source.address, target.address], np.int64)
     kernel = two_slot_kernel("copy", _COPY_LANES)
-    run = device.load(device.link(_COPY_PTX.encode(), "copy"), "copy", kernel).bind(slots.ctypes.data)
+    run = device.load(device.link(_COPY_PTX.encode(), "copy"), "copy", lambda: kernel).bind(slots.ctypes.data)
     programs = DEVICE_COPY_BYTES // _COPY_BYTES_PER_PROGRAM
     measured = compare(
         {"copy": lambda: run(programs)},

@@ -49,7 +49,7 @@ def repeated(call: Callable[[], object]) -> Work:
 
 def gpu_candidates(device: NvptxBackend, slots: np.ndarray) -> dict[str, Work]:
     """The bound launch, cuda-python's call with everything prepared, and ctypes with plain numbers."""
-    launcher = device.load(device.link(_PTX.encode(), "nothing"), "nothing", kernel(128))
+    launcher = device.load(device.link(_PTX.encode(), "nothing"), "nothing", lambda: kernel(128))
     bound = launcher.bind(slots.ctypes.data)
     bindings = driver().bindings
     pointers = parameter_pointers(slots.ctypes.data, SLOTS)
@@ -82,7 +82,7 @@ def host_candidates(device: Backend, slots: np.ndarray) -> dict[str, Work]:
     machine = llvm.Target.from_triple(target.triple).create_target_machine(
         cpu=target.cpu, features=target.features, reloc="pic", codemodel="small"
     )
-    launcher = device.load(machine.emit_object(llvm.parse_assembly(_HOST)), "nothing", kernel(1))
+    launcher = device.load(machine.emit_object(llvm.parse_assembly(_HOST)), "nothing", lambda: kernel(1))
     bound = launcher.bind(slots.ctypes.data)
     bare = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(
         ctypes.cast(launcher._entry, ctypes.c_void_p).value or 0  # type: ignore[attr-defined]

@@ -10,6 +10,7 @@ from harness import Report, arguments, compare, copy_bandwidth, device_clock
 from peers import peers_of
 
 import blockarray
+from blockarray.execution.evaluate import run_plan
 from blockarray.execution.plan_cache import find_plan
 from blockarray.graph.recording import linearize
 from codegen.targets import backend
@@ -55,7 +56,8 @@ def kernels_of(array: blockarray.ndarray) -> Callable[[], None]:
     """The kernels that evaluating `array` launches, to be launched again on the same memory."""
     recording = linearize((array._cell.node,))
     plan = find_plan(recording, array._cell.node.device)
-    blockarray.evaluate(array)
+    # By hand: `evaluate` would store small values that this recording still holds, by another plan.
+    run_plan(plan, recording.roots, recording.leaves)
 
     def launch() -> None:
         for step in plan.steps:

@@ -69,7 +69,7 @@ def evaluate_nodes(*nodes: Node) -> None:
         plan = find_plan(recording, roots[0].device)
         if plan.found == FOUND_AGAIN:
             keep_replay(recording, plan)
-        _run(plan, recording.roots, recording.leaves)
+        run_plan(plan, recording.roots, recording.leaves)
 
 
 def _evaluate_alone(update: Update | Scatter) -> None:
@@ -112,7 +112,7 @@ def _evaluate_alone(update: Update | Scatter) -> None:
         memory = device.allocate(old.memory.nbytes)
         device.copy(old.memory, 0, memory, 0, old.memory.nbytes)
     try:
-        _run(plan, (twin,), recording.leaves, memory.address + first * itemsize, memory)
+        run_plan(plan, (twin,), recording.leaves, memory.address + first * itemsize, memory)
     except BaseException:
         update.inputs = (again, *twin.inputs[1:])
         raise
@@ -243,7 +243,7 @@ def _held_inside(recording: Recording) -> dict[Node, int]:
     return held
 
 
-def _run(
+def run_plan(
     plan: CompiledPlan,
     roots: tuple[Node, ...],
     leaves: list[Node],

@@ -466,7 +466,7 @@ device = CpuBackend(threads=3)
 counts = np.zeros(5000, np.int64)
 slots = np.array([counts.ctypes.data], np.int64)
 kernel = Kernel("count", (), (), Body((), ()), Layout((1,), (1,)))
-run = device.load({count_code!r}, "count", kernel).bind(slots.ctypes.data)
+run = device.load({count_code!r}, "count", lambda: kernel).bind(slots.ctypes.data)
 run(5000)
 
 def work():

@@ -124,7 +124,7 @@ def test_a_range_of_programs_can_start_anywhere() -> None:
     builder.store(out.value, indices, builder.reshape(number, (1, 1)), UNCHECKED)
     grid = (GridAxis("rows"), GridAxis("columns"))
     kernel = builder.kernel("parts", (rows, columns, out), grid, Layout((1, 1), (1, 1), 4))
-    launcher = emitted.HOST.load(emitted.host_module(kernel).object_code(), kernel.name, kernel)
+    launcher = emitted.HOST.load(emitted.host_module(kernel).object_code(), kernel.name, lambda: kernel)
     result = np.full((4, 5), -1)
     slots = np.array([4, 5, emitted.address_of(result), 5])
     entry = launcher._entry
