@@ -315,7 +315,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     source = _operand(z)
     if source is None:
         return call_numpy(np.angle, (z,), {"deg": deg}, by_design=True)
-    result = UFUNCS["arctan2"](0.0, source)
+    result = UFUNCS["arctan2"](0, source)  # an integer, as NumPy: the width of the result is the array's
     return result * (180 / math.pi) if deg else result
 
 

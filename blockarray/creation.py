@@ -41,11 +41,17 @@ def place_of(device: str | None) -> Backend:
     return current_device() if device is None else backend(device)
 
 
+# As many as NumPy's arrays have, which show the values of ours.
+MOST_AXES = 64
+
+
 def _shape(shape: Any) -> Shape:
     if isinstance(shape, ndarray):
         shape = shape.tolist()
     extents = (shape,) if not isinstance(shape, Sequence) and not isinstance(shape, np.ndarray) else tuple(shape)
     found = tuple(operator.index(one) for one in extents)
+    if len(found) > MOST_AXES:
+        raise ValueError(f"maximum supported dimension for an ndarray is currently {MOST_AXES}, found {len(found)}")
     if any(one < 0 for one in found):
         raise ValueError("negative dimensions are not allowed")
     if math.prod(one for one in found if one) >= 1 << 62:

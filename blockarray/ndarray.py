@@ -250,6 +250,9 @@ class Array(ndarray):
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError("indexing is installed by blockarray.methods")
 
+    def __delitem__(self, key: Any) -> None:
+        raise ValueError("cannot delete array elements")
+
     __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
 
 
@@ -625,13 +628,33 @@ def cast(node: Node, dtype: DType) -> Node:
     return Cast(node, dtype)
 
 
+# What `evaluate` and `explain` let pass.
+_WITH_VALUES = (ndarray, np.ndarray, np.generic, int, float, complex)
+
+
+def lazy_arrays(function: str, arrays: tuple[Any, ...]) -> list[ndarray]:
+    """Those of `arrays` that may have no value yet; TypeError, which names `function`, for what is no array and no number."""
+    for array in arrays:
+        if not isinstance(array, _WITH_VALUES):
+            raise TypeError(
+                f"{function}() expected arrays of blockarray (NumPy's arrays and numbers may stand among them), "
+                f"found {type(array).__name__}: pass each array as an argument of its own"
+            )
+    return [array for array in arrays if isinstance(array, ndarray)]
+
+
 def evaluate(*arrays: ndarray) -> None:
     """Compute arrays now; those that are asked for together share their work.
 
     Parameters
     ----------
     *arrays : ndarray
-        Other objects are let pass, so that NumPy arrays and numbers may stand among them.
+        NumPy's arrays and scalars and Python's numbers, which have their values already, may stand among them.
+
+    Raises
+    ------
+    TypeError
+        For any other object.
 
     Examples
     --------
@@ -644,7 +667,7 @@ def evaluate(*arrays: ndarray) -> None:
     if len(arrays) == 1 and isinstance(arrays[0], ndarray):
         evaluate_nodes(arrays[0]._cell.node)
     else:
-        evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
+        evaluate_nodes(*[array._cell.node for array in lazy_arrays("evaluate", arrays)])
 
 
 def synchronize() -> None:
