@@ -32,6 +32,7 @@ from blockarray.graph.nodes import (
 from blockarray.graph.recording import linearize
 from blockarray.reinterpretation import change_reinterpreted, reinterpreting_view
 from blockarray.scalars import NumpyScalar, scalar_type
+from blockarray.sizes import refuse_too_big
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets import backend
@@ -609,6 +610,8 @@ def copy_of(array: ndarray, order: str = "K") -> ndarray:
     node = read(array)
     if isinstance(array, Scalar):
         return array
+    if array._view is not None:
+        refuse_too_big(array._shape, array._row)
     axes = (
         memory_order(element_strides(array), array._shape, order) if array._view is not None or order == "F" else None
     )

@@ -30,6 +30,7 @@ from blockarray.ndarray import (
 )
 from blockarray.ndarray import user_frame as find_user_frame
 from blockarray.promotion import Resolution, broadcast, resolve, result_order
+from blockarray.sizes import refuse_too_big
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.scalar.ufunc_loops import MIRRORED, OUTSIDE_ANSWERS, SIGNED_UNSIGNED, OperandKind, rows_of
@@ -151,6 +152,7 @@ class UFunc:
             node = cast(node, wanted)
         axes = None
         if array._view is not None:
+            refuse_too_big(array._shape, found[2][0], stored=False)
             axes = result_order(((array._shape, element_strides(array)),), array._shape)
         shape, device = node.shape, node.device
         if self._results == 1:
@@ -212,6 +214,7 @@ class UFunc:
         )
         mask = None if where is True else _mask(where, device)
         shapes = [node.shape for node in nodes] + ([mask.shape] if mask is not None else [])
+        refuse_too_big(broadcast(shapes), found.outputs[0], stored=False)
         shape = broadcast(shapes) if not given else broadcast([*shapes, *(one._shape for one in given)])
         for one in given:
             if one._shape != shape:
@@ -531,6 +534,9 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
             shape = other
         else:
             shape = broadcast((shape, other))
+            refuse_too_big(shape, dtype, stored=False)
+    if not contiguous:
+        refuse_too_big(shape, dtype, stored=False)
     if ufunc._needs_checked_exponent:
         ufunc._check_exponent((left, right))
     # `Map` and `_finish`, written out.
