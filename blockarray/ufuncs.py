@@ -214,7 +214,6 @@ class UFunc:
         )
         mask = None if where is True else _mask(where, device)
         shapes = [node.shape for node in nodes] + ([mask.shape] if mask is not None else [])
-        refuse_too_big(broadcast(shapes), found.outputs[0], stored=False)
         shape = broadcast(shapes) if not given else broadcast([*shapes, *(one._shape for one in given)])
         for one in given:
             if one._shape != shape:
@@ -225,6 +224,7 @@ class UFunc:
                     if broadcast(shapes) != one._shape
                     else f"operands could not be broadcast together with shapes {listed} "
                 )
+        refuse_too_big(shape, found.outputs[0], stored=False)
         self._check_exponent(nodes)
         arrays = [one for one in operands if isinstance(one, ndarray)]
         axes = _order_axes(arrays, shape, order)
