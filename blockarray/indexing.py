@@ -321,6 +321,9 @@ def _element(array: ndarray, offset: int) -> Any:
         return host_elements(buffer, array._row)[offset]
     if type(node) is Iota and buffer is None:
         return np.int64(offset)
+    if type(node) is View and buffer is None and type(node.inputs[0]) is Constant:
+        # All elements are one number, which is known.
+        return node.dtype.numpy.type(node.inputs[0].value)
     element = View(node, offset, (), ())
     element.record(user_frame())
     return wrap(element)

@@ -507,12 +507,9 @@ def borrowed_value(array: ndarray) -> np.ndarray:
         gathered = View(node, offset, array._shape, strides)
         evaluate_nodes(gathered)
         return _host_array(gathered)
-    flat = _host_array(node).reshape(-1)[offset:] if all(s >= 0 for s in strides) else _host_array(node).reshape(-1)
-    if flat.size and not all(s >= 0 for s in strides):
-        return np.ndarray(
-            array._shape, array.dtype, flat, offset * array._row.itemsize, [s * array._row.itemsize for s in strides]
-        )
-    return np.lib.stride_tricks.as_strided(flat, array._shape, [s * array._row.itemsize for s in strides])
+    itemsize = array._row.itemsize
+    flat = _host_array(node).reshape(-1)
+    return np.ndarray(array._shape, array.dtype, flat, offset * itemsize, [s * itemsize for s in strides])
 
 
 def _host_array(node: Node) -> np.ndarray:
