@@ -491,10 +491,8 @@ def borrowed_value(array: ndarray) -> np.ndarray:
         node = read(array)
         evaluate_nodes(node)
         return _host_array(node)
-    if array._view is not None and node.buffer is None:
-        node = View(node, array._view[0], array._shape, array._view[1])
-        evaluate_nodes(node)
-        return _host_array(node)
+    if array._view is not None and node.buffer is None and array.size != node.size:
+        return _gathered_on_host(node, array._view[0], array._shape, array._view[1])
     if isinstance(node, Constant):
         return np.asarray(node.value).astype(node.dtype.numpy)
     evaluate_nodes(node)
@@ -504,12 +502,22 @@ def borrowed_value(array: ndarray) -> np.ndarray:
     if array.size == 0:
         return np.empty(array._shape, array.dtype)
     if node.device.target.kind != "cpu":
-        gathered = View(node, offset, array._shape, strides)
-        evaluate_nodes(gathered)
-        return _host_array(gathered)
+        return _gathered_on_host(node, offset, array._shape, strides)
     itemsize = array._row.itemsize
     flat = _host_array(node).reshape(-1)
     return np.ndarray(array._shape, array.dtype, flat, offset * itemsize, [s * itemsize for s in strides])
+
+
+def _gathered_on_host(node: Node, offset: int, shape: Shape, strides: tuple[int, ...]) -> np.ndarray:
+    """What a view shows of `node`'s memory, which stays where it is; in the view's memory order."""
+    axes = memory_order(strides, shape)
+    if axes is None:
+        gathered = View(node, offset, shape, strides)
+        evaluate_nodes(gathered)
+        return _host_array(gathered)
+    gathered = View(node, offset, tuple(shape[k] for k in axes), tuple(strides[k] for k in axes))
+    evaluate_nodes(gathered)
+    return _host_array(gathered).transpose(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def _host_array(node: Node) -> np.ndarray:
