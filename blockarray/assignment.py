@@ -79,8 +79,8 @@ def setitem(array: ndarray, key: Any, value: Any) -> None:
                 return
     if isinstance(array, Scalar):
         raise TypeError(f"'numpy.{array.dtype.type.__name__}' object does not support item assignment")
-    found = parse(array, key)
     _check_writeable(array)
+    found = parse(array, key)
     if found.fancy or found.flags:
         _scatter(array, key, found, value)
         return

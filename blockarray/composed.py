@@ -8,7 +8,8 @@ import numpy as np
 from blockarray.creation import zeros_like
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant
-from blockarray.ndarray import Scalar, cast, ndarray, read, wrap
+from blockarray.ndarray import Scalar, cast, element_strides, ndarray, read, wrap, wrap_in_order
+from blockarray.promotion import result_order
 from blockarray.reductions import NO_VALUE
 from blockarray.reductions import all as all_along
 from blockarray.reductions import cumprod as running_product
@@ -136,7 +137,8 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 def _replaced(source: ndarray, mask: Any, number: Any) -> ndarray:
     node = read(source)
     value = cast(read(as_operand(number)), node.dtype)
-    return wrap(where_node(read(mask), value, node))
+    replaced = where_node(read(mask), value, node)
+    return wrap_in_order(replaced, result_order(((source._shape, element_strides(source)),), source._shape))
 
 
 def _without_nans(a: Any, number: float) -> ndarray | None:
@@ -315,7 +317,7 @@ def angle(z: Any, deg: bool = False) -> Any:
     source = _operand(z)
     if source is None:
         return call_numpy(np.angle, (z,), {"deg": deg}, by_design=True)
-    result = UFUNCS["arctan2"](0.0, source)
+    result = UFUNCS["arctan2"](0, source)  # an integer, as NumPy: the width of the result is the array's
     return result * (180 / math.pi) if deg else result
 
 

@@ -26,6 +26,7 @@ from blockarray.ndarray import (
     wrap_in_order,
 )
 from blockarray.promotion import broadcast
+from blockarray.sizes import refuse_too_big
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets import backend
@@ -41,11 +42,17 @@ def place_of(device: str | None) -> Backend:
     return current_device() if device is None else backend(device)
 
 
+# As many as NumPy's arrays have, which show the values of ours.
+MOST_AXES = 64
+
+
 def _shape(shape: Any) -> Shape:
     if isinstance(shape, ndarray):
         shape = shape.tolist()
     extents = (shape,) if not isinstance(shape, Sequence) and not isinstance(shape, np.ndarray) else tuple(shape)
     found = tuple(operator.index(one) for one in extents)
+    if len(found) > MOST_AXES:
+        raise ValueError(f"maximum supported dimension for an ndarray is currently {MOST_AXES}, found {len(found)}")
     if any(one < 0 for one in found):
         raise ValueError("negative dimensions are not allowed")
     if math.prod(one for one in found if one) >= 1 << 62:
@@ -224,6 +231,7 @@ def copy(a: Any, order: str = "K", subok: bool = False) -> Any:
 
 def _filled(value: Constant, shape: Shape, order: str | None) -> ndarray:
     """An array whose memory does not exist before it is written."""
+    refuse_too_big(shape, value.dtype)
     axes = tuple(range(len(shape) - 1, -1, -1)) if order == "F" and len(shape) > 1 else None
     stored = shape if axes is None else shape[::-1]
     node = View(value, 0, stored, (0,) * len(stored))
@@ -381,6 +389,7 @@ def eye(
     rows, columns, shift = operator.index(N), operator.index(columns), operator.index(k)
     if rows < 0 or columns < 0:
         raise ValueError("negative dimensions are not allowed")
+    refuse_too_big((rows, columns), row)
     place = place_of(device)
     down: Node = View(Iota(rows, place), 0, (rows, 1), (1, 0))
     if shift:

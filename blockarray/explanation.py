@@ -4,7 +4,7 @@ from blockarray.fusion.explain import Explanation, explain_plan
 from blockarray.fusion.partition import make_plan
 from blockarray.fusion.split import split
 from blockarray.graph.recording import linearize
-from blockarray.ndarray import ndarray, read
+from blockarray.ndarray import lazy_arrays, ndarray, read
 
 
 def explain(*arrays: ndarray) -> Explanation:
@@ -13,12 +13,18 @@ def explain(*arrays: ndarray) -> Explanation:
     Parameters
     ----------
     *arrays : ndarray
-        Arrays with values or without; those with values need no kernels.
+        Arrays with values or without; those with values need no kernels. NumPy's arrays and scalars and Python's
+        numbers may stand among them, as for `evaluate`.
 
     Returns
     -------
     Explanation
         Prints as text; has `kernels`, `temporaries` and `temporary_bytes`.
+
+    Raises
+    ------
+    TypeError
+        For any other object.
 
     Examples
     --------
@@ -28,10 +34,7 @@ def explain(*arrays: ndarray) -> Explanation:
     >>> len(np.explain(centred).kernels)
     1
     """
-    for array in arrays:
-        if not isinstance(array, ndarray):
-            raise TypeError(f"explain() takes arrays of this library, not {type(array).__name__}")
-    roots = tuple(dict.fromkeys(node for node in map(read, arrays) if not node.is_leaf))
+    roots = tuple(dict.fromkeys(node for node in map(read, lazy_arrays("explain", arrays)) if not node.is_leaf))
     if not roots:
         return Explanation()
     recording = linearize(roots)

@@ -7,7 +7,8 @@ they always warn.
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any, Literal
+from types import CellType, FunctionType
+from typing import Any, Final, Literal
 
 import numpy as np
 
@@ -116,6 +117,34 @@ def _depth() -> int:
     return depth
 
 
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's program."""
+    warnings.warn(message, category, stacklevel=_depth())
+
+
+def _at_the_users_line(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`function`, called from a frame that has the place of the user's line: what it warns of points there, not in here.
+
+    (Catching warnings to give them again is no way: it changes a state that all threads share.)
+    """
+    frame = user_frame()
+    if frame is None:
+        return function
+    code = _CALL.replace(
+        co_filename=frame.f_code.co_filename, co_name=frame.f_code.co_name, co_firstlineno=frame.f_lineno
+    )
+    return FunctionType(code, frame.f_globals, closure=(CellType(function),))
+
+
+def _calling(function: Callable[..., Any]) -> FunctionType:
+    call: Any = lambda *arguments, **keywords: function(*arguments, **keywords)  # noqa: E731  # one line: the user's
+    return call
+
+
+# All of it is on one line, so moving the first line moves it all.
+_CALL: Final = _calling(print).__code__
+
+
 def call_numpy(
     function: Callable[..., Any],
     arguments: Iterable[Any],
@@ -170,7 +199,7 @@ def call_numpy(
     if outs is not None:
         given = tuple(copies.get(id(one), one) for one in listed)
         host_keywords["out"] = given if isinstance(outs, tuple) else given[0]
-    result = function(*host_arguments, **host_keywords)
+    result = _at_the_users_line(function)(*host_arguments, **host_keywords)
     for target in targets:
         replace_value(target, copies[id(target)])
     if outs is not None and not isinstance(outs, tuple) and isinstance(outs, ndarray):

@@ -203,6 +203,7 @@ def _fill(found: Selection, array: ndarray, items: list[Any], missing: int, has_
         elif isinstance(item, int):
             extent = extents[axis]
             if not -extent <= item < extent:
+                _check_width(item)
                 raise IndexError(f"index {int(item)} is out of bounds for axis {axis} with size {extent}")
             found.offset += int(item + extent if item < 0 else item) * steps[axis]
             found.is_copy = found.is_copy or isinstance(item, _IntegerArray)
@@ -213,6 +214,14 @@ def _fill(found: Selection, array: ndarray, items: list[Any], missing: int, has_
                 _check_mask(item, extents, axis, alone=len(items) <= 2 and count == len(extents))
             found.fancy.append(_Fancy(item, axis, extents[axis : axis + count], steps[axis : axis + count]))
             axis += count
+
+
+def _check_width(index: int) -> None:
+    """Refuse an integer that no index can have, in NumPy's words: it takes those beyond 64 bits for objects."""
+    if not -(1 << 63) <= index < 1 << 64:
+        raise IndexError(_INVALID)
+    if index >= 1 << 63:
+        raise OverflowError("Python int too large to convert to C long")
 
 
 def _check_mask(mask: IndexArray, extents: Shape, axis: int, alone: bool) -> None:
@@ -312,6 +321,9 @@ def _element(array: ndarray, offset: int) -> Any:
         return host_elements(buffer, array._row)[offset]
     if type(node) is Iota and buffer is None:
         return np.int64(offset)
+    if type(node) is View and buffer is None and type(node.inputs[0]) is Constant:
+        # All elements are one number, which is known.
+        return node.dtype.numpy.type(node.inputs[0].value)
     element = View(node, offset, (), ())
     element.record(user_frame())
     return wrap(element)

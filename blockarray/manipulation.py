@@ -28,6 +28,7 @@ from blockarray.ndarray import (
     wrap_in_order,
 )
 from blockarray.promotion import result_order
+from blockarray.sizes import refuse_too_big
 from codegen import dtypes
 
 
@@ -169,6 +170,7 @@ def reshape(
         raise ValueError("Unable to avoid creating a copy while reshaping.")
     if column:
         return transpose(reshape(copy_of(transpose(source), "C"), extents[::-1]))
+    refuse_too_big(extents, source._row)
     fresh = wrap_array(View(read(source), 0, extents, row_major_strides(extents)))
     # As in NumPy the copy has the shape of the source, and the result is a view of it.
     return view_of(fresh, 0, extents, row_major_strides(extents))
@@ -206,6 +208,7 @@ def ravel(a: Any, order: str = "C") -> Any:
     turned = source if axes is None else transpose(source, axes)
     if _is_row_major(element_strides(turned), turned.shape):
         return reshape(turned, (-1,) if turned.size else (0,))
+    refuse_too_big((turned.size,), turned._row)
     return wrap_array(View(read(turned), 0, (turned.size,), (1,)))
 
 
@@ -491,6 +494,7 @@ def astype(
         return source
     if same and not isinstance(source, Scalar):
         return copy_of(source, order)
+    refuse_too_big(source._shape, row, stored=False)
     node = cast(read(source), row)
     node.record(user_frame())
     if isinstance(source, Scalar):

@@ -93,6 +93,11 @@ def _copy(self: ndarray, order: str = "C") -> ndarray:
     return copy_of(self, order)
 
 
+def _compress(self: ndarray, condition: Any, axis: Any = None, out: Any = None) -> Any:
+    """Slices along an axis where `condition` holds."""
+    return selection.compress(condition, self, axis, out)
+
+
 def _sort(self: ndarray, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> None:
     """Sort in place."""
     host = host_value(self)
@@ -257,14 +262,14 @@ def install() -> None:
         setattr(ndarray, name, getattr(reductions, name))
     for name in ("reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "astype"):
         setattr(ndarray, name, getattr(manipulation, name))
-    for name in ("take", "choose", "compress", "diagonal", "trace", "nonzero"):
+    for name in ("take", "choose", "diagonal", "trace", "nonzero"):
         setattr(ndarray, name, getattr(selection, name))
     ndarray.clip = selection.clip_method  # type: ignore[attr-defined]
     ndarray.repeat = rearranging.repeat  # type: ignore[attr-defined]
     for name in ("argsort", "searchsorted", "argpartition"):
         setattr(ndarray, name, _hosted_method(name))
     plain: dict[str, Callable[..., Any]] = {
-        "round": composed.round, "view": layout.view, "put": placing.put, "dot": products.dot, "fill": _fill, "copy": _copy, "sort": _sort, "partition": _partition, "resize": _resize,
+        "round": composed.round, "view": layout.view, "put": placing.put, "dot": products.dot, "fill": _fill, "copy": _copy, "compress": _compress, "sort": _sort, "partition": _partition, "resize": _resize,
         "byteswap": _byteswap, "setflags": _setflags, "tofile": _tofile, "dump": _dump, "dumps": _dumps, "getfield": layout.getfield,
         "setfield": _setfield, "to_device": to_device, "explain": _explain, "__getitem__": indexing.getitem,
         "__array_ufunc__": array_ufunc, "__array_function__": array_function, "__array_namespace__": _namespace,

@@ -32,6 +32,7 @@ from blockarray.graph.nodes import (
 from blockarray.graph.recording import linearize
 from blockarray.reinterpretation import change_reinterpreted, reinterpreting_view
 from blockarray.scalars import NumpyScalar, scalar_type
+from blockarray.sizes import refuse_too_big
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.targets import backend
@@ -249,6 +250,9 @@ class Array(ndarray):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         raise TypeError("indexing is installed by blockarray.methods")
+
+    def __delitem__(self, key: Any) -> None:
+        raise ValueError("cannot delete array elements")
 
     __hash__ = None  # type: ignore[assignment]  # as NumPy's arrays
 
@@ -487,10 +491,8 @@ def borrowed_value(array: ndarray) -> np.ndarray:
         node = read(array)
         evaluate_nodes(node)
         return _host_array(node)
-    if array._view is not None and node.buffer is None:
-        node = View(node, array._view[0], array._shape, array._view[1])
-        evaluate_nodes(node)
-        return _host_array(node)
+    if array._view is not None and node.buffer is None and array.size != node.size:
+        return _gathered_on_host(node, array._view[0], array._shape, array._view[1])
     if isinstance(node, Constant):
         return np.asarray(node.value).astype(node.dtype.numpy)
     evaluate_nodes(node)
@@ -500,15 +502,22 @@ def borrowed_value(array: ndarray) -> np.ndarray:
     if array.size == 0:
         return np.empty(array._shape, array.dtype)
     if node.device.target.kind != "cpu":
-        gathered = View(node, offset, array._shape, strides)
+        return _gathered_on_host(node, offset, array._shape, strides)
+    itemsize = array._row.itemsize
+    flat = _host_array(node).reshape(-1)
+    return np.ndarray(array._shape, array.dtype, flat, offset * itemsize, [s * itemsize for s in strides])
+
+
+def _gathered_on_host(node: Node, offset: int, shape: Shape, strides: tuple[int, ...]) -> np.ndarray:
+    """What a view shows of `node`'s memory, which stays where it is; in the view's memory order."""
+    axes = memory_order(strides, shape)
+    if axes is None:
+        gathered = View(node, offset, shape, strides)
         evaluate_nodes(gathered)
         return _host_array(gathered)
-    flat = _host_array(node).reshape(-1)[offset:] if all(s >= 0 for s in strides) else _host_array(node).reshape(-1)
-    if flat.size and not all(s >= 0 for s in strides):
-        return np.ndarray(
-            array._shape, array.dtype, flat, offset * array._row.itemsize, [s * array._row.itemsize for s in strides]
-        )
-    return np.lib.stride_tricks.as_strided(flat, array._shape, [s * array._row.itemsize for s in strides])
+    gathered = View(node, offset, tuple(shape[k] for k in axes), tuple(strides[k] for k in axes))
+    evaluate_nodes(gathered)
+    return _host_array(gathered).transpose(sorted(range(len(axes)), key=axes.__getitem__))
 
 
 def _host_array(node: Node) -> np.ndarray:
@@ -606,6 +615,8 @@ def copy_of(array: ndarray, order: str = "K") -> ndarray:
     node = read(array)
     if isinstance(array, Scalar):
         return array
+    if array._view is not None:
+        refuse_too_big(array._shape, array._row)
     axes = (
         memory_order(element_strides(array), array._shape, order) if array._view is not None or order == "F" else None
     )
@@ -625,13 +636,33 @@ def cast(node: Node, dtype: DType) -> Node:
     return Cast(node, dtype)
 
 
+# What `evaluate` and `explain` let pass.
+_WITH_VALUES = (ndarray, np.ndarray, np.generic, int, float, complex)
+
+
+def lazy_arrays(function: str, arrays: tuple[Any, ...]) -> list[ndarray]:
+    """Those of `arrays` that may have no value yet; TypeError, which names `function`, for what is no array and no number."""
+    for array in arrays:
+        if not isinstance(array, _WITH_VALUES):
+            raise TypeError(
+                f"{function}() expected arrays of blockarray (NumPy's arrays and numbers may stand among them), "
+                f"found {type(array).__name__}: pass each array as an argument of its own"
+            )
+    return [array for array in arrays if isinstance(array, ndarray)]
+
+
 def evaluate(*arrays: ndarray) -> None:
     """Compute arrays now; those that are asked for together share their work.
 
     Parameters
     ----------
     *arrays : ndarray
-        Other objects are let pass, so that NumPy arrays and numbers may stand among them.
+        NumPy's arrays and scalars and Python's numbers, which have their values already, may stand among them.
+
+    Raises
+    ------
+    TypeError
+        For any other object.
 
     Examples
     --------
@@ -644,7 +675,7 @@ def evaluate(*arrays: ndarray) -> None:
     if len(arrays) == 1 and isinstance(arrays[0], ndarray):
         evaluate_nodes(arrays[0]._cell.node)
     else:
-        evaluate_nodes(*[array._cell.node for array in arrays if isinstance(array, ndarray)])
+        evaluate_nodes(*[array._cell.node for array in lazy_arrays("evaluate", arrays)])
 
 
 def synchronize() -> None:

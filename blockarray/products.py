@@ -231,9 +231,11 @@ def inner(a: Any, b: Any, /) -> Any:
     if left.ndim == 0 or right.ndim == 0:
         return UFUNCS["multiply"](left, right)
     if left.shape[-1] != right.shape[-1]:
+        # NumPy multiplies by the second operand with its last two axes exchanged, and says what it multiplies.
+        turned = (*right.shape[:-2], *right.shape[-2:][::-1])
         raise ValueError(
-            f"shapes {_listed(left.shape)} and {_listed(right.shape)} not aligned: {left.shape[-1]} (dim {left.ndim - 1}) "
-            f"!= {right.shape[-1]} (dim {right.ndim - 1})"
+            f"shapes {_listed(left.shape)} and {_listed(turned)} not aligned: {left.shape[-1]} (dim {left.ndim - 1}) "
+            f"!= {right.shape[-1]} (dim {max(right.ndim - 2, 0)})"
         )
     return tensordot(left, right, ((left.ndim - 1,), (right.ndim - 1,)))
 

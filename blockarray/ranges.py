@@ -15,6 +15,7 @@ from blockarray.graph.nodes import Cast, Constant, Iota, Map, Node, View, token
 from blockarray.manipulation import moveaxis
 from blockarray.ndarray import borrowed_value, cast, ndarray, read, user_frame, wrap_array
 from blockarray.promotion import broadcast
+from blockarray.sizes import refuse_too_big
 from blockarray.ufuncs import where_node
 from codegen import dtypes
 from codegen.dtypes import DType
@@ -68,6 +69,7 @@ def arange(
         node = _range_of_floats(start, stop, step, dtype, place)
         return from_host(np.arange(start, stop, step, dtype), place) if node is None else _recorded(node)
     count = max(0, -((last - first) // -stride) if stride > 0 else -((first - last) // stride))
+    refuse_too_big((count,), dtypes.int64)
     node = Iota(count, place)
     if stride != 1:
         node = _apply("multiply", node, Constant(stride, dtypes.int64, place))
@@ -102,6 +104,7 @@ def _range_of_floats(start: Any, stop: Any, step: Any, dtype: Any, place: Backen
         extrapolated = (first + type(delta)(1) * delta).astype(row.numpy)
     if not np.isfinite(delta) or (first == 0 and np.signbit(first)):
         return None
+    refuse_too_big((count,), row)
     working = dtypes.of(wide.dtype)
     index: Node = Iota(count, place)
     scaled = _apply("multiply", Cast(index, working), Constant(float(delta), working, place))

@@ -26,6 +26,7 @@ from blockarray.ndarray import (
 )
 from blockarray.reductions import NO_VALUE
 from blockarray.selection import take
+from blockarray.sizes import refuse_too_big
 from blockarray.ufuncs import UFUNCS
 
 
@@ -59,6 +60,7 @@ def tile(A: Any, reps: Any) -> Any:
 
 def _copied(source: ndarray, shape: Shape) -> ndarray:
     """The elements in row-major order as a new array of another shape."""
+    refuse_too_big(shape, source._row)
     return wrap_array(View(read(source), 0, shape, row_major_strides(shape)))
 
 
@@ -85,7 +87,11 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Any:
     # NumPy says what the counts mean, and what is wrong with them.
     if np.size(counts) != 1:
         return _in_row_major_order(source[(slice(None),) * place + (np.repeat(np.arange(extent), counts),)])
-    count = np.repeat(np.empty((1, 0)), counts, axis=0).shape[0]
+    np.repeat(np.empty(0), counts)
+    count = int(np.asarray(counts).reshape(())[()])
+    if count < 0 and extent:
+        raise ValueError("negative dimensions are not allowed")
+    count = max(count, 0)
     wider = (*source.shape[: place + 1], count, *source.shape[place + 1 :])
     wanted = (*source.shape[:place], extent * count, *source.shape[place + 1 :])
     return _copied(broadcast_to(expand_dims(source, place + 1), wider), wanted)

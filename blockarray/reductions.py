@@ -9,7 +9,7 @@ import numpy as np
 from numpy.exceptions import AxisError
 
 from blockarray import ufuncs
-from blockarray.fallback import call_numpy
+from blockarray.fallback import call_numpy, warn_user
 from blockarray.graph.nodes import Constant, Map, Node, Reduce, Scan, Shape, View, row_major_strides
 from blockarray.ndarray import cast, element_strides, ndarray, read, transferred, user_frame, wrap, wrap_in_order, write
 from blockarray.promotion import broadcast, result_order
@@ -351,6 +351,8 @@ def mean(
         return call_numpy(np.mean, (a,), _arguments(axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where))
     axes = normalized_axes(axis, source.ndim)
     node, mask, axes = _prepared(cast(read(source), working), where, axes, axis)
+    if mask is None and _count(node, axes) == 0:
+        warn_user("Mean of empty slice", RuntimeWarning)
     total = _sum_of(node, mask, axes, working)
     return finish(
         cast(_binary_node("divide", total, _counted(node, mask, axes, working)), result),
@@ -419,6 +421,8 @@ def _variance(
     divisor: Node
     if freedom is None:
         left = _count(node, axes) - ddof
+        if left <= 0:
+            warn_user("Degrees of freedom <= 0 for slice", RuntimeWarning)
         divisor = Constant(float(left) if left > 0 else 0.0, working, node.device)
     else:
         divisor = _binary_node("maximum", freedom, Constant(0.0, working, node.device))

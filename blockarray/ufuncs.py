@@ -30,6 +30,7 @@ from blockarray.ndarray import (
 )
 from blockarray.ndarray import user_frame as find_user_frame
 from blockarray.promotion import Resolution, broadcast, resolve, result_order
+from blockarray.sizes import refuse_too_big
 from codegen import dtypes
 from codegen.dtypes import DType
 from codegen.scalar.ufunc_loops import MIRRORED, OUTSIDE_ANSWERS, SIGNED_UNSIGNED, OperandKind, rows_of
@@ -151,6 +152,7 @@ class UFunc:
             node = cast(node, wanted)
         axes = None
         if array._view is not None:
+            refuse_too_big(array._shape, found[2][0], stored=False)
             axes = result_order(((array._shape, element_strides(array)),), array._shape)
         shape, device = node.shape, node.device
         if self._results == 1:
@@ -200,6 +202,9 @@ class UFunc:
                 if compared is not NotImplemented:
                     return compared
             return call_numpy(self.numpy, inputs, _given(out=out, where=where, dtype=dtype))
+        given = [one for one in outs if one is not None]
+        if not all(one._writeable for one in given):
+            raise ValueError("output array is read-only")
         for one, computed in zip(outs, found.outputs, strict=True):
             if one is not None and not np.can_cast(computed.numpy, one.dtype, casting):  # type: ignore[arg-type]
                 self._raise_as_numpy(found, outs, casting)
@@ -207,10 +212,8 @@ class UFunc:
         nodes = tuple(
             _input_node(one, wanted, self, device) for one, wanted in zip(operands, found.inputs, strict=True)
         )
-        self._check_exponent(nodes)
         mask = None if where is True else _mask(where, device)
         shapes = [node.shape for node in nodes] + ([mask.shape] if mask is not None else [])
-        given = [one for one in outs if one is not None]
         shape = broadcast(shapes) if not given else broadcast([*shapes, *(one._shape for one in given)])
         for one in given:
             if one._shape != shape:
@@ -221,8 +224,8 @@ class UFunc:
                     if broadcast(shapes) != one._shape
                     else f"operands could not be broadcast together with shapes {listed} "
                 )
-            if not one._writeable:
-                raise ValueError("output array is read-only")
+        refuse_too_big(shape, found.outputs[0], stored=False)
+        self._check_exponent(nodes)
         arrays = [one for one in operands if isinstance(one, ndarray)]
         axes = _order_axes(arrays, shape, order)
         frame = find_user_frame()
@@ -374,6 +377,15 @@ def _input_node(value: Any, wanted: DType, ufunc: UFunc, device: Backend) -> Nod
     return number_node(value, wanted, device)
 
 
+def integer_outside(value: int | float, dtype: DType) -> OverflowError:
+    """What NumPy says of a Python integer that `dtype` does not hold."""
+    # NumPy looks whether C's long, or unsigned long for the wide unsigned dtypes, holds it first.
+    widest = 64 if dtype in (dtypes.uint32, dtypes.uint64) else 63
+    if not -(1 << 63) <= value < 1 << widest:
+        return OverflowError("Python int too large to convert to C long")
+    return OverflowError(f"Python integer {value} out of bounds for {dtype}")
+
+
 def number_node(value: bool | int | float, dtype: DType, device: Backend) -> Constant:
     """A Python number as a constant of `dtype`; OverflowError in NumPy's words if it does not fit."""
     kind = dtype.kind
@@ -384,7 +396,7 @@ def number_node(value: bool | int | float, dtype: DType, device: Backend) -> Con
     else:
         low = -(1 << (dtype.bits - 1)) if kind == "signed" else 0
         if not low <= value < low + (1 << dtype.bits):
-            raise OverflowError(f"Python integer {value} out of bounds for {dtype}")
+            raise integer_outside(value, dtype)
         value = int(value)
     # `Constant`, written out.
     node = _new(Constant)
@@ -513,8 +525,6 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
             right = number_node(b, wanted_b, device)
         except OverflowError:
             return _compare_with_outside(ufunc, a, b, swapped=False)
-    if ufunc._needs_checked_exponent:
-        ufunc._check_exponent((left, right))
     shape = left.shape
     other = right.shape
     if shape != other:
@@ -524,6 +534,11 @@ def binary(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
             shape = other
         else:
             shape = broadcast((shape, other))
+            refuse_too_big(shape, dtype, stored=False)
+    if not contiguous:
+        refuse_too_big(shape, dtype, stored=False)
+    if ufunc._needs_checked_exponent:
+        ufunc._check_exponent((left, right))
     # `Map` and `_finish`, written out.
     depth = left.depth
     if right.depth > depth:
@@ -573,12 +588,12 @@ def _compare_signs(ufunc: UFunc, a: Any, b: Any, frame: FrameType) -> Any:
         return NotImplemented
     if {a._row.kind, b._row.kind} != {"signed", "unsigned"}:
         return NotImplemented
+    shape = broadcast((a._shape, b._shape))
     if a._row.kind == "unsigned":
         a, b, name = b, a, MIRRORED.get(name, name)
     row, negated = SIGNED_UNSIGNED[name]
     left = cast(read(a), dtypes.int64)
     right = cast(transferred(read(b), left.device), dtypes.uint64)
-    shape = broadcast((left.shape, right.shape))
     meaning = token(("map", f"{row}_signed_unsigned", dtypes.int64, dtypes.uint64))
     node = Map(f"{row}_signed_unsigned", (left, right), shape, dtypes.boolean, meaning, left.device)
     if negated:
@@ -592,7 +607,7 @@ def _compare_with_outside(ufunc: UFunc, array: ndarray, number: int, swapped: bo
     """Comparison of integers with a Python integer that their dtype does not hold: known without the data."""
     answers = OUTSIDE_ANSWERS.get(ufunc.__name__)
     if answers is None:
-        raise OverflowError(f"Python integer {number} out of bounds for {array._row}")
+        raise integer_outside(number, array._row)
     above = number > 0
     if swapped and ufunc.__name__ not in ("equal", "not_equal"):
         above = not above
@@ -741,14 +756,13 @@ def _of_two_results(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
     return method
 
 
-def _comparison(ufunc: UFunc, name: str) -> Callable[[Any, Any], Any]:
+def _comparison(ufunc: UFunc, short: str, name: str) -> Callable[[Any, Any], Any]:
     plain = _operator(ufunc, reflected=False)
+    compare = getattr(operator, short)
 
     def method(self: ndarray, other: Any) -> Any:
         if other is None or isinstance(other, str):
-            if name not in ("equal", "not_equal"):
-                return NotImplemented
-            return call_numpy(getattr(operator, {"equal": "eq", "not_equal": "ne"}[name]), (self, other), {}, name=name)
+            return call_numpy(compare, (self, other), {}, name=name)
         return plain(self, other)
 
     return method
@@ -811,7 +825,7 @@ def install_operators() -> None:
     }
     for short, name in comparisons.items():
         method = f"__{short}__"
-        setattr(ndarray, method, _comparison(UFUNCS[name], name))
+        setattr(ndarray, method, _comparison(UFUNCS[name], short, name))
         setattr(Scalar, method, _scalar_operator(getattr(operator, method), getattr(ndarray, method), False))
 
 

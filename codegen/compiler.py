@@ -314,7 +314,15 @@ def _dump(current: Settings, name: str, artifacts: Artifacts) -> None:
         number = _memory.dumped
         _memory.dumped += 1
     folder = current.dump_directory / f"{number:04d}-{name}"
-    folder.mkdir(parents=True, exist_ok=True)
-    for stage, made in zip(settings.STAGES, artifacts, strict=True):
-        if stage in current.dump:
-            (folder / f"{stage}.txt").write_text(artifacts[made], encoding="utf-8")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for stage, made in zip(settings.STAGES, artifacts, strict=True):
+            if stage in current.dump:
+                (folder / f"{stage}.txt").write_text(artifacts[made], encoding="utf-8")
+    except OSError as error:
+        raise type(error)(
+            error.errno,
+            "BLOCKARRAY_DUMP_DIR: expected a folder that can be written, found one that cannot be "
+            f"({error.strerror}): set it to another folder, or unset BLOCKARRAY_DUMP",
+            str(folder),
+        ) from error

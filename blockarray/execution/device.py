@@ -45,10 +45,10 @@ def set_device(name: str) -> None:
 
     Raises
     ------
-    ValueError
-        If there is no such kind of device.
+    TypeError
+        If `name` is no str.
     codegen.errors.TargetError
-        If the device cannot be used; the message says why and what to do.
+        If there is no such device, or it cannot be used; the message says why and what to do.
 
     Examples
     --------

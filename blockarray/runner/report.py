@@ -33,10 +33,13 @@ def _verdict(comparison: Comparison, program: str, tolerance: Tolerance) -> str:
     if comparison.differences:
         places = _count(len(comparison.differences), "place")
         return f"{program}: NumPy and blockarray DISAGREE at {places} ({compared})"
-    text = f"{program}: NumPy and blockarray agree ({compared})"
     if comparison.reference.exit_code:
-        text += f"\nBoth runs failed alike: {comparison.reference.ending()}"
-    return text
+        # Nothing after the failure was compared: that both fail the same way says little of the program.
+        return (
+            f"{program}: the program FAILS, under NumPy as under blockarray; until then they agree ({compared})\n"
+            f"The end of both: {comparison.reference.ending()}"
+        )
+    return f"{program}: NumPy and blockarray agree ({compared})"
 
 
 def _count(number: int, noun: str) -> str:

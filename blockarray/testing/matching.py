@@ -50,6 +50,7 @@ def assert_matches_numpy(
     absolute_tolerance: float = 0.0,
     signed_zeros: bool = True,
     check_messages: bool = False,
+    allow_only_errors: bool = False,
     keywords: Mapping[str, object] | None = None,
     seed: int | None = None,
     namespace: ArrayNamespace = blockarray,
@@ -72,7 +73,7 @@ def assert_matches_numpy(
           ``blockarray`` over to it;
         * it is a name, such as ``"hypot"`` or ``"linalg.norm"``: that function of either library.
     *inputs : strategies or plain values
-        The arguments. A strategy draws one, or several if it draws `Arguments`; anything else is passed as it is.
+        The arguments. A strategy draws one, or several if it draws `Arguments`; anything else, but texts, is passed as it is.
         Arrays of NumPy, within tuples, lists and dictionaries too, reach ``blockarray`` as arrays of its own with the
         same strides (see `as_blockarray`).
     examples : int
@@ -87,6 +88,9 @@ def assert_matches_numpy(
         Whether 0.0 and -0.0 differ.
     check_messages : bool
         Whether the text of exceptions must be NumPy's too.
+    allow_only_errors : bool
+        Whether it is enough that both raise the same exception on every input. Without it a function that never
+        returns, because of a mistake of its own, fails.
     keywords : mapping, optional
         Keyword arguments, strategies or plain values.
     seed : int, optional
@@ -98,9 +102,9 @@ def assert_matches_numpy(
     ------
     AssertionError
         The two differ. The message shows the smallest input that was found, how it lies in memory, and the first
-        differences.
+        differences. Or every input made both raise, so that no result was compared.
     TypeError, ValueError
-        An argument of this function is wrong.
+        An argument of this function is wrong; a text among `inputs`, for example, which is likelier a dtype than an argument.
 
     Examples
     --------
@@ -137,18 +141,28 @@ def assert_matches_numpy(
     for required in ("asarray", "broadcast_to"):
         if not hasattr(namespace, required):
             raise TypeError(f"namespace: expected an array library with {required!r}, found {namespace!r}")
+    if not isinstance(allow_only_errors, bool):
+        raise TypeError(f"allow_only_errors: expected a bool, found {allow_only_errors!r}")
     positional = strategies.tuples(*(_strategy(f"input {index}", item) for index, item in enumerate(inputs)))
     named = strategies.fixed_dictionaries(
         {key: _strategy(f"keyword {key!r}", item) for key, item in (keywords or {}).items()}
     )
 
+    outcomes: list[Exception | None] = []  # what NumPy raised on each input
+
     def matches(drawn: tuple[object, ...], named_drawn: dict[str, object]) -> None:
         arguments = tuple(_spread(drawn))
-        problem = _compare_calls(call, arguments, named_drawn, namespace, rules)
+        problem = _compare_calls(call, arguments, named_drawn, namespace, rules, outcomes)
         if problem is not None:
             raise AssertionError(f"{name} differs from NumPy: {problem}\n{_describe(arguments, named_drawn)}")
 
     _run(matches, positional, named, examples, seed)
+    last = outcomes[-1] if outcomes else None
+    if last is not None and None not in outcomes and not allow_only_errors:
+        raise AssertionError(
+            f"{name}: no result was compared: NumPy and the other library raised alike on every input, the last time "
+            f"{_error_text(last)}{_raised_at(last)}. If errors are what is to be checked, pass allow_only_errors=True"
+        )
 
 
 def _run(
@@ -233,6 +247,11 @@ def _strategy(place: str, item: object) -> SearchStrategy[object]:
         raise TypeError(
             f"{place}: expected a strategy, found the function {item.__name__}: call it, as in {item.__name__}()"
         )
+    if isinstance(item, str) and place.startswith("input"):
+        raise TypeError(
+            f"{place}: expected a strategy or a plain value, found the text {item!r}: for arrays of that dtype pass "
+            f"arrays({item!r}); for the text itself pass strategies.just({item!r}), or give it by its keyword"
+        )
     return strategies.just(item)
 
 
@@ -250,9 +269,11 @@ def _compare_calls(
     keywords: Mapping[str, object],
     namespace: ArrayNamespace,
     rules: _Rules,
+    outcomes: list[Exception | None],
 ) -> str | None:
-    """What is different about the two calls; None if nothing is."""
+    """What is different about the two calls; None if nothing is. What NumPy raised, or None, is added to ``outcomes``."""
     expected = _call(call, arguments, keywords, numpy)
+    outcomes.append(expected.error)
     found = _call(call, arguments, keywords, namespace)
     problem = _compare_errors(expected.error, found.error, rules)
     if problem is not None:

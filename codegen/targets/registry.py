@@ -45,9 +45,13 @@ def backend(device: str) -> Backend:
 
     Raises
     ------
+    TypeError
+        `device` is no str.
     TargetError
         There is no such device, or it cannot be used; the message says why and what to do.
     """
+    if not isinstance(device, str):
+        raise TypeError(f"device: expected a str such as 'cpu' or 'cuda:0', found {device!r}")
     found = _registry.backends.get(device)
     if found is not None:
         return found

@@ -50,7 +50,7 @@ def test_arrays_with_values_need_no_kernel() -> None:
 
 
 def test_other_objects_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"explain\(\) takes arrays of this library, not list"):
+    with pytest.raises(TypeError, match=r"explain\(\) expected arrays of blockarray .*, found list: pass each array"):
         np.explain([1, 2])
 
 

@@ -338,7 +338,12 @@ def test_comparing_programs_that_fail(tmp_path, run):
     write(tmp_path, "alike.py", "import numpy as np\nnp.zeros(2) + np.zeros(3)\n")
     result = run("--compare", "alike.py")
     assert result.returncode == 1
-    assert "Both runs failed alike: ValueError: operands could not be broadcast together" in result.stdout
+    assert "the program FAILS, under NumPy as under blockarray; until then they agree" in result.stdout
+    assert "The end of both: ValueError: operands could not be broadcast together" in result.stdout
+    write(tmp_path, "unfinished.py", "import numpy as np\nx = np.ones(2\n")
+    result = run("--compare", "unfinished.py")
+    assert result.returncode == 1
+    assert "unfinished.py: the program FAILS" in result.stdout and "The end of both: SyntaxError" in result.stdout
     write(tmp_path, "one.py", "import numpy as np\nassert type(np.ones(1)).__module__ == 'numpy', 'no'\nx = 3\n")
     result = run("--compare", "one.py")
     assert result.returncode == 1
@@ -622,5 +627,5 @@ def test_report_of_runs_without_a_record(tmp_path):
     text = report(Comparison(whole, killed, (), 0, 1), "p.py", Tolerance())
     assert "Standard error under blockarray:\n    last words" in text
     text = report(Comparison(killed, whole, (), 0, 1), "p.py", Tolerance())
-    assert "Both runs failed alike: ended by signal 9" in text
+    assert "The end of both: ended by signal 9" in text
     assert re.search(r"kernels launched +- +3 ", text) and "read 2.5 MB, written 500 B" in text

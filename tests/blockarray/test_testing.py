@@ -444,7 +444,7 @@ def test_exceptions_are_compared():
             raise ValueError("axis is wrong")
         return x.sum(axis=axis)
 
-    assert_matches_numpy(reduce, arrays("int8"), 7, namespace=library())
+    assert_matches_numpy(reduce, arrays("int8"), 7, namespace=library(), allow_only_errors=True)
     # AxisError is a ValueError, but a program may catch the one and not the other
     text = failure(reduce, arrays("int8"), 5, namespace=library())
     assert (
@@ -465,7 +465,7 @@ def test_messages_of_exceptions_are_compared_when_asked():
     def refuse(xp):
         raise TypeError("expected" if xp is numpy else "something else")
 
-    assert_matches_numpy(refuse, namespace=library())
+    assert_matches_numpy(refuse, namespace=library(), allow_only_errors=True)
     assert "expected expected\n  found    something else" in failure(refuse, namespace=library(), check_messages=True)
 
 
@@ -475,7 +475,7 @@ def test_private_exceptions_count_as_their_public_base():
             return x - x  # NumPy raises a private subclass of TypeError for booleans
         raise TypeError("numpy boolean subtract")
 
-    assert_matches_numpy(subtract, arrays("bool"), namespace=library())
+    assert_matches_numpy(subtract, arrays("bool"), namespace=library(), allow_only_errors=True)
 
 
 def test_arguments_are_compared_afterwards():
@@ -589,3 +589,26 @@ def test_examples_in_docstrings(name):
         module, extraglobs={**names, **vars(module)}, optionflags=doctest.IGNORE_EXCEPTION_DETAIL
     )
     assert failures == 0 and count > 0
+
+
+def test_functions_that_never_return_are_not_taken_for_correct():
+    def misspelt(xp, x):
+        return xp.squareroot(x)
+
+    with pytest.raises(
+        AssertionError, match="misspelt: no result was compared.*has no attribute.*allow_only_errors=True"
+    ):
+        assert_matches_numpy(misspelt, arrays("float32"), examples=5)
+
+    def refuse(x):
+        raise ValueError("never")
+
+    assert_matches_numpy(refuse, arrays("float32"), examples=5, allow_only_errors=True)
+    with pytest.raises(TypeError, match="allow_only_errors: expected a bool"):
+        assert_matches_numpy(refuse, arrays("float32"), allow_only_errors=1)  # type: ignore[arg-type]
+
+
+def test_a_text_is_not_a_strategy():
+    with pytest.raises(TypeError, match=r"input 0: expected a strategy or a plain value, found the text 'float64'"):
+        assert_matches_numpy("sqrt", "float64")
+    assert_matches_numpy("ravel", arrays("int8", (2, 3)), keywords={"order": "F"}, examples=5)

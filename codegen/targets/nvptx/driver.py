@@ -181,7 +181,7 @@ def load_bindings() -> ModuleType:
         present = False
     if not present:
         raise TargetError(
-            "gpu: the package cuda-python is not installed; pip install 'blockarray[cuda]', or run on the host with "
+            "gpu: the package cuda-python is not installed; install it with pip install '.[cuda]' in the folder of blockarray's source, or run on the host with "
             "BLOCKARRAY_DEVICE=cpu"
         )
     try:
@@ -190,7 +190,7 @@ def load_bindings() -> ModuleType:
     except ImportError as error:
         raise TargetError(
             f"gpu: the package cuda-python does not work here ({error}); reinstall it with "
-            "pip install --force-reinstall 'blockarray[cuda]'"
+            "pip install --force-reinstall '.[cuda]' in the folder of blockarray's source"
         ) from error
 
 
