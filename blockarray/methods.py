@@ -1,5 +1,6 @@
 """Installs functions as methods and properties of `ndarray`."""
 
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ from blockarray.ndarray import (
     ndarray,
     to_device,
 )
+from blockarray.overrides import NO_WORD, met
 from blockarray.ufuncs import as_operand
 
 
@@ -211,13 +213,13 @@ def register_module(module: Any) -> None:
 
 
 def _matmul_operator(self: ndarray, other: Any) -> Any:
-    if getattr(type(other), "__array_ufunc__", True) is None:
-        return NotImplemented
-    return products.matmul(self, other)
+    answer = met(products.matmul, np.matmul, operator.matmul, "__rmatmul__", (self, other), reflected=False)
+    return products.matmul(self, other) if answer is NO_WORD else answer
 
 
 def _reflected_matmul(self: ndarray, other: Any) -> Any:
-    return products.matmul(other, self)
+    answer = met(products.matmul, np.matmul, operator.matmul, "__rmatmul__", (other, self), reflected=True)
+    return products.matmul(other, self) if answer is NO_WORD else answer
 
 
 def _in_place_matmul(self: ndarray, other: Any) -> Any:
