@@ -1,6 +1,8 @@
 """Arrays of ours beside objects of other libraries: NumPy's protocols decide, and NumPy with its own arrays is the oracle."""
 
+import copy
 import operator
+import pickle
 from typing import Any
 
 import numpy
@@ -252,3 +254,35 @@ def test_sparse_matrices_decide() -> None:
             ):
                 numpy.testing.assert_array_equal(numpy.asarray(found), numpy.asarray(expected))
         numpy.testing.assert_array_equal(numpy.asarray(ours[0] @ theirs), host[0] @ theirs)
+
+
+@pytest.mark.parametrize("make", ["default_rng", "RandomState"])
+def test_generators_are_numpys_to_others(make: str) -> None:
+    ours, theirs = getattr(np.random, make)(3), getattr(numpy.random, make)(3)
+    assert isinstance(ours, type(theirs))
+    for name, arguments in (
+        ("normal", (0, 1, 5)),
+        ("permutation", (6,)),
+        ("choice", (10, 3)),
+        ("multivariate_normal", ([0.0, 1.0], [[1.0, 0.5], [0.5, 2.0]], 4)),
+        ("standard_normal", (3,)),
+    ):
+        found = getattr(ours, name)(*arguments)
+        assert type(found) is np.ndarray
+        numpy.testing.assert_array_equal(found.asnumpy(), getattr(theirs, name)(*arguments))
+    for kept in (pickle.loads(pickle.dumps(ours)), copy.deepcopy(ours)):
+        again = copy.deepcopy(theirs)
+        assert type(kept) is type(ours)
+        numpy.testing.assert_array_equal(kept.normal(size=2).asnumpy(), again.normal(size=2))
+    shuffled, expected = np.arange(5), numpy.arange(5)
+    ours.shuffle(shuffled)
+    theirs.shuffle(expected)
+    assert shuffled.tolist() == expected.tolist()
+
+
+def test_pandas_takes_generators() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": range(9)})
+    for make in ("RandomState", "default_rng"):
+        found = frame.sample(3, random_state=getattr(np.random, make)(0))
+        assert found.equals(frame.sample(3, random_state=getattr(numpy.random, make)(0)))
