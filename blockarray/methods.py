@@ -1,5 +1,6 @@
 """Installs functions as methods and properties of `ndarray`."""
 
+import inspect
 import operator
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -256,7 +257,8 @@ def install() -> None:
         "cumsum",
         "cumprod",
     ):
-        setattr(ndarray, name, getattr(reductions, name))
+        # Without the question whether the array is of another library.
+        setattr(ndarray, name, inspect.unwrap(getattr(reductions, name)))
     for name in ("reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "astype"):
         setattr(ndarray, name, getattr(manipulation, name))
     for name in ("take", "choose", "compress", "diagonal", "trace", "nonzero"):
