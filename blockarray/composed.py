@@ -9,6 +9,7 @@ from blockarray.creation import zeros_like
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Constant
 from blockarray.ndarray import Scalar, cast, element_strides, ndarray, read, wrap, wrap_in_order
+from blockarray.overrides import by_method
 from blockarray.promotion import result_order
 from blockarray.reductions import NO_VALUE
 from blockarray.reductions import all as all_along
@@ -44,6 +45,7 @@ def _written(result: ndarray, out: Any) -> Any:
     )
 
 
+@by_method
 def round(a: Any, decimals: int = 0, out: Any = None) -> Any:
     """Rounded to `decimals` places, halves to even."""
     source = _operand(a)

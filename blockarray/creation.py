@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from blockarray.execution.device import current_device
+from blockarray.foreign import array_given, gives_ours
 from blockarray.graph.nodes import Cast, Constant, Iota, Map, Node, Shape, View, row_major_strides, token
 from blockarray.ndarray import (
     Cell,
@@ -93,6 +94,8 @@ def array(
     """
     order = order or "K"
     place = place_of(device)
+    if gives_ours(object):
+        object = array_given(object)
     if isinstance(object, ndarray):
         found = _converted(object, dtype, copy, order, place if device is not None else None)
         return _with_axes(found, ndmin)
@@ -123,7 +126,7 @@ def holds_arrays(values: Any) -> bool:
     pending = [values]
     while pending:
         for one in pending.pop():
-            if isinstance(one, ndarray):
+            if isinstance(one, ndarray) or gives_ours(one):
                 return True
             if isinstance(one, list | tuple):
                 pending.append(one)
@@ -140,6 +143,8 @@ def host_nested(values: Any) -> Any:
             if type(values) in (list, tuple)
             else list(map(host_nested, values))
         )
+    if gives_ours(values):
+        return host_nested(array_given(values))
     return values
 
 

@@ -15,6 +15,7 @@ import numpy as np
 from blockarray.execution.device import current_device
 from blockarray.execution.memory import buffer_of
 from blockarray.execution.statistics import run as statistics
+from blockarray.foreign import array_given, gives_ours
 from blockarray.graph.nodes import Source
 from blockarray.ndarray import (
     Scalar,
@@ -65,16 +66,20 @@ def set_fallback_policy(policy: Policy) -> None:
     _policy = policy
 
 
-def _to_host(value: Any, found: list[ndarray]) -> Any:
+def _to_host(value: Any, found: list[ndarray], keeps: bool) -> Any:
     if isinstance(value, ndarray):
         found.append(value)
-        return value.numpy_value() if isinstance(value, Scalar) else borrowed_value(value)
+        if isinstance(value, Scalar):
+            return value.numpy_value()
+        return host_value(value) if keeps else borrowed_value(value)
     if type(value) is list:
-        return [_to_host(one, found) for one in value]
+        return [_to_host(one, found, keeps) for one in value]
     if type(value) is tuple:
-        return tuple(_to_host(one, found) for one in value)
+        return tuple(_to_host(one, found, keeps) for one in value)
     if type(value) is dict:
-        return {key: _to_host(one, found) for key, one in value.items()}
+        return {key: _to_host(one, found, keeps) for key, one in value.items()}
+    if not keeps and gives_ours(value):
+        return _to_host(array_given(value), found, keeps)
     return value
 
 
@@ -152,6 +157,7 @@ def call_numpy(
     name: str | None = None,
     changes: tuple[int, ...] = (),
     by_design: bool = False,
+    keeps: bool = False,
 ) -> Any:
     """Call a function of NumPy on the values of arrays.
 
@@ -167,6 +173,8 @@ def call_numpy(
         Positions of arguments that the function changes in place.
     by_design : bool
         The function is NumPy's by design: on the host nothing is said.
+    keeps : bool
+        Objects of others among the arguments may keep what they are given, so arrays are copied for them.
 
     Returns
     -------
@@ -180,8 +188,8 @@ def call_numpy(
     targets += [one for one in listed if isinstance(one, ndarray)]
     found: list[ndarray] = []
     rest = {key: value for key, value in keywords.items() if key != "out"}
-    host_arguments = [_to_host(one, found) for one in positional]
-    host_keywords = {key: _to_host(value, found) for key, value in rest.items()}
+    host_arguments = [_to_host(one, found, keeps) for one in positional]
+    host_keywords = {key: _to_host(value, found, keeps) for key, value in rest.items()}
     device = found[0]._cell.node.device if found else (targets[0]._cell.node.device if targets else current_device())
     on_device = device.target.kind != "cpu"
     moved = sum(one.nbytes for one in found) if on_device else 0

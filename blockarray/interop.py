@@ -8,6 +8,7 @@ import numpy as np
 
 from blockarray.creation import asarray
 from blockarray.fallback import call_numpy, from_host
+from blockarray.foreign import takes_no_ufunc
 from blockarray.ndarray import borrowed_value, host_value, ndarray
 from blockarray.ufuncs import UFUNCS
 from codegen import dtypes
@@ -30,10 +31,8 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **key
         # The path of ``numpy.float64(2) * x``.
         if all(type(one) in _PLAIN or isinstance(one, ndarray) for one in inputs):
             return UFUNCS[ufunc.__name__](*inputs)
-    for one in (*inputs, *keywords.get("out", ())):
-        kind = type(one)
-        if not isinstance(one, ndarray | np.ndarray | np.generic) and getattr(kind, "__array_ufunc__", True) is None:
-            return NotImplemented
+    if any(takes_no_ufunc(type(one)) for one in (*inputs, *keywords.get("out", ()))):
+        return NotImplemented
     own = UFUNCS.get(ufunc.__name__) or _by_name.get(ufunc.__name__)
     out = keywords.get("out")
     if own is None or (out is not None and any(isinstance(one, np.ndarray) for one in out)):

@@ -1,5 +1,7 @@
 """Installs functions as methods and properties of `ndarray`."""
 
+import inspect
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +28,7 @@ from blockarray.ndarray import (
     ndarray,
     to_device,
 )
+from blockarray.overrides import NO_WORD, met
 from blockarray.ufuncs import as_operand
 
 
@@ -216,13 +219,13 @@ def register_module(module: Any) -> None:
 
 
 def _matmul_operator(self: ndarray, other: Any) -> Any:
-    if getattr(type(other), "__array_ufunc__", True) is None:
-        return NotImplemented
-    return products.matmul(self, other)
+    answer = met(products.matmul, np.matmul, operator.matmul, "__rmatmul__", (self, other), reflected=False)
+    return products.matmul(self, other) if answer is NO_WORD else answer
 
 
 def _reflected_matmul(self: ndarray, other: Any) -> Any:
-    return products.matmul(other, self)
+    answer = met(products.matmul, np.matmul, operator.matmul, "__rmatmul__", (other, self), reflected=True)
+    return products.matmul(other, self) if answer is NO_WORD else answer
 
 
 def _in_place_matmul(self: ndarray, other: Any) -> Any:
@@ -259,7 +262,8 @@ def install() -> None:
         "cumsum",
         "cumprod",
     ):
-        setattr(ndarray, name, getattr(reductions, name))
+        # Without the question whether the array is of another library.
+        setattr(ndarray, name, inspect.unwrap(getattr(reductions, name)))
     for name in ("reshape", "ravel", "flatten", "transpose", "swapaxes", "squeeze", "astype"):
         setattr(ndarray, name, getattr(manipulation, name))
     for name in ("take", "choose", "diagonal", "trace", "nonzero"):

@@ -85,7 +85,7 @@ class ndarray:
     _base: "ndarray | None"
     _writeable: bool
 
-    __array_priority__ = 1000.0
+    __array_priority__ = 0.0  # as NumPy's arrays
 
     # --- what it is
 

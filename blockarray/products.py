@@ -9,6 +9,7 @@ import numpy as np
 from blockarray.fallback import call_numpy
 from blockarray.graph.nodes import Contract, Node, Shape, View, row_major_strides
 from blockarray.ndarray import cast, ndarray, read, transferred, user_frame, wrap, write
+from blockarray.overrides import any_decides, decided
 from blockarray.promotion import broadcast
 from blockarray.reductions import drop_axes, fold
 from blockarray.ufuncs import UFUNCS, as_operand
@@ -119,6 +120,9 @@ def matmul(
     >>> np.matmul(np.ones((2, 3)), np.ones(3))
     array([3., 3.])
     """
+    if any_decides((x1, x2), out):
+        given = {"out": out, "dtype": dtype, "signature": signature, "axes": axes, "axis": axis}
+        return decided(matmul, np.matmul, "__call__", (x1, x2), {k: v for k, v in given.items() if v is not None})
     target = out[0] if isinstance(out, tuple) else out
     operands = _both(x1, x2)
     common = None if operands is None else _common_dtype(*operands, dtype, casting)

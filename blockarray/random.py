@@ -11,56 +11,6 @@ from blockarray.fallback import call_numpy
 _IN_PLACE = frozenset(("shuffle",))
 
 
-class Generator:
-    """As `numpy.random.Generator`; its methods return arrays of ours.
-
-    Parameters
-    ----------
-    bit_generator : numpy.random.BitGenerator
-    """
-
-    def __init__(self, bit_generator: host.BitGenerator) -> None:
-        self._host = host.Generator(bit_generator)
-
-    @property
-    def bit_generator(self) -> host.BitGenerator:
-        """Where the bits come from."""
-        return self._host.bit_generator
-
-    def spawn(self, n_children: int) -> list["Generator"]:
-        """Independent generators."""
-        return [Generator(one.bit_generator) for one in self._host.spawn(n_children)]
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return _drawing(getattr(self._host, name), name)
-
-    def __dir__(self) -> list[str]:
-        return dir(self._host)
-
-    def __repr__(self) -> str:
-        return repr(self._host)
-
-    def __reduce__(self) -> tuple:
-        return Generator, (self._host.bit_generator,)
-
-
-class RandomState:
-    """As `numpy.random.RandomState`; its methods return arrays of ours."""
-
-    def __init__(self, seed: Any = None) -> None:
-        self._host = host.RandomState(seed)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return _drawing(getattr(self._host, name), name)
-
-    def __dir__(self) -> list[str]:
-        return dir(self._host)
-
-
 def _drawing(method: Any, name: str) -> Any:
     if not callable(method):
         return method
@@ -72,6 +22,77 @@ def _drawing(method: Any, name: str) -> Any:
     draw.__name__ = name
     draw.__doc__ = f"``numpy.random``'s `{name}`, as an array of ours."
     return draw
+
+
+def _drawing_on_the_host(name: str) -> Any:
+    """A method, or a property, of the generator of NumPy that one of ours holds."""
+
+    def bound(self: Any) -> Any:
+        return _drawing(getattr(self._host, name), name)
+
+    return property(bound, doc=f"As NumPy's `{name}`, with arrays of ours.")
+
+
+def _delegates(kind: type) -> type:
+    """Give a subclass of a generator of NumPy that generator's public names, each on the generator it holds.
+
+    NumPy's own code never runs on the subclass: it would call the overridden methods in the midst of its work.
+    """
+    base = kind.__mro__[1]
+    for name in dir(base):
+        if not name.startswith("_") and name not in vars(kind):
+            setattr(kind, name, _drawing_on_the_host(name))
+    return kind
+
+
+@_delegates
+class Generator(host.Generator):
+    """As `numpy.random.Generator`, which it is to others too; its methods return arrays of ours.
+
+    Parameters
+    ----------
+    bit_generator : numpy.random.BitGenerator
+    """
+
+    def __init__(self, bit_generator: host.BitGenerator) -> None:
+        self._host = host.Generator(bit_generator)
+        super().__init__(self._host.bit_generator)
+
+    def spawn(self, n_children: int) -> list[host.Generator]:
+        """Independent generators."""
+        return [Generator(one.bit_generator) for one in self._host.spawn(n_children)]
+
+    def __repr__(self) -> str:
+        return repr(self._host)
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple:
+        return Generator, (self._host.bit_generator,)
+
+
+def _state_of(generator: host.RandomState) -> "RandomState":
+    """A `RandomState` that goes on where NumPy's is."""
+    found = RandomState(generator._bit_generator)
+    found._host = generator
+    return found
+
+
+@_delegates
+class RandomState(host.RandomState):
+    """As `numpy.random.RandomState`, which it is to others too; its methods return arrays of ours."""
+
+    def __init__(self, seed: Any = None) -> None:
+        self._host = host.RandomState(np.asarray(seed) if hasattr(seed, "asnumpy") else seed)
+        super().__init__(self._host._bit_generator)
+
+    def __repr__(self) -> str:
+        return repr(self._host)
+
+    __str__ = __repr__
+
+    def __reduce__(self) -> tuple:
+        return _state_of, (self._host,)
 
 
 def default_rng(seed: Any = None) -> Generator:

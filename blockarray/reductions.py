@@ -12,6 +12,7 @@ from blockarray import ufuncs
 from blockarray.fallback import call_numpy, warn_user
 from blockarray.graph.nodes import Constant, Map, Node, Reduce, Scan, Shape, View, row_major_strides
 from blockarray.ndarray import cast, element_strides, ndarray, read, transferred, user_frame, wrap, wrap_in_order, write
+from blockarray.overrides import any_decides, by_method, decided
 from blockarray.promotion import broadcast, result_order
 from blockarray.ufuncs import UFUNCS, UFunc, as_operand, where_node
 from codegen import dtypes
@@ -106,6 +107,13 @@ def reduce(
         if plain is not None and name in COMBINERS and 0 not in array._shape:
             axes = axes_of_fold(axis, len(array._shape))
             return finish(cast(fold(name, cast(read(array), plain[0]), axes), plain[1]), axes, keepdims, None, array)
+    if any_decides((array,), out):
+        given = {"axis": axis, **_arguments(dtype=dtype, out=out, initial=initial)}
+        if keepdims:
+            given["keepdims"] = keepdims
+        if where is not True:
+            given["where"] = where
+        return decided(ufunc, ufunc.numpy, "reduce", (array,), given)
     source = _array_or_none(array)
     wanted = None if dtype is None else np.dtype(dtype)
     if wanted is None and isinstance(out, ndarray) and name in ("add", "multiply"):
@@ -248,6 +256,7 @@ def _plain(value: Any, default: Any) -> Any:
     return default if value is NO_VALUE else value
 
 
+@by_method
 def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE,
         where: Any = NO_VALUE) -> Any:  # fmt: skip
     """Sum over axes; small integers add up in 64 bits.
@@ -261,12 +270,14 @@ def sum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: 
     return reduce(UFUNCS["add"], a, axis, dtype, out, _given_keepdims(keepdims), initial, _plain(where, True))
 
 
+@by_method
 def prod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE,
          where: Any = NO_VALUE) -> Any:  # fmt: skip
     """Product over axes; small integers multiply in 64 bits."""
     return reduce(UFUNCS["multiply"], a, axis, dtype, out, _given_keepdims(keepdims), initial, _plain(where, True))
 
 
+@by_method
 def max(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE, where: Any = NO_VALUE
 ) -> Any:
@@ -274,6 +285,7 @@ def max(
     return reduce(UFUNCS["maximum"], a, axis, None, out, _given_keepdims(keepdims), initial, _plain(where, True))
 
 
+@by_method
 def min(
     a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE, where: Any = NO_VALUE
 ) -> Any:
@@ -284,11 +296,13 @@ def min(
 amax, amin = max, min
 
 
+@by_method
 def any(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Any:
     """Whether an element along axes is true."""
     return _logical("logical_or", a, axis, out, keepdims, where)
 
 
+@by_method
 def all(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE) -> Any:
     """Whether all elements along axes are true."""
     return _logical("logical_and", a, axis, out, keepdims, where)
@@ -341,6 +355,7 @@ def _ones_like(node: Node) -> Node:
     return View(Constant(1, dtypes.int64, node.device), 0, node.shape, (0,) * len(node.shape))
 
 
+@by_method
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE
 ) -> Any:
@@ -434,12 +449,14 @@ def _variance(
     return finish(cast(spread, result), axes, _given_keepdims(keepdims), out, source)
 
 
+@by_method
 def var(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO_VALUE, *,
         where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE) -> Any:  # fmt: skip
     """Variance over axes: the mean of squared deviations from the mean, which is subtracted first."""
     return _variance("var", a, axis, dtype, out, ddof, keepdims, where, mean, correction)
 
 
+@by_method
 def std(a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = NO_VALUE, *,
         where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE) -> Any:  # fmt: skip
     """Standard deviation over axes."""
@@ -468,16 +485,19 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
     return finish(found, axes, _given_keepdims(keepdims), out)
 
 
+@by_method
 def argmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
     """Index of the first largest element (or first NaN) along an axis, or in the flattened array."""
     return _arg("argmax", a, axis, out, keepdims)
 
 
+@by_method
 def argmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = NO_VALUE) -> Any:
     """Index of the first smallest element (or first NaN) along an axis, or in the flattened array."""
     return _arg("argmin", a, axis, out, keepdims)
 
 
+@by_method
 def ptp(a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE) -> Any:
     """Largest minus smallest element along axes."""
     high = max(a, axis, None, keepdims)
@@ -509,11 +529,13 @@ def _running(ufunc: UFunc, a: Any, axis: Any, dtype: Any, out: Any) -> Any:
     return accumulate(ufunc, source, axis, dtype, out)
 
 
+@by_method
 def cumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running sum along an axis, or over the flattened array."""
     return _running(UFUNCS["add"], a, axis, dtype, out)
 
 
+@by_method
 def cumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running product along an axis, or over the flattened array."""
     return _running(UFUNCS["multiply"], a, axis, dtype, out)

@@ -26,6 +26,7 @@ from blockarray.ndarray import (
     wrap_in_order,
     write,
 )
+from blockarray.overrides import by_method
 from blockarray.promotion import broadcast, result_order
 from blockarray.reductions import NO_VALUE
 from blockarray.reductions import sum as sum_along
@@ -45,6 +46,7 @@ _CLIP: Final = UFunc(np._core.umath.clip, ("clip",))  # type: ignore[attr-define
 # --- element by element
 
 
+@by_method
 def clip(
     a: Any,
     a_min: Any = NO_VALUE,

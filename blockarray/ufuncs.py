@@ -10,6 +10,7 @@ import numpy as np
 
 from blockarray.execution.device import current_device
 from blockarray.fallback import call_numpy
+from blockarray.foreign import array_given, decides, goes_first
 from blockarray.graph.nodes import CONSTANT_TOKENS, Constant, Map, Node, Shape, token
 from blockarray.ndarray import (
     DEEPEST,
@@ -29,6 +30,7 @@ from blockarray.ndarray import (
     write,
 )
 from blockarray.ndarray import user_frame as find_user_frame
+from blockarray.overrides import NO_WORD, any_decides, decided, met
 from blockarray.promotion import Resolution, broadcast, resolve, result_order
 from blockarray.sizes import refuse_too_big
 from codegen import dtypes
@@ -116,6 +118,8 @@ class UFunc:
                     result = binary(self, inputs[0], inputs[1], _get_frame(1))
                     if result is not NotImplemented:
                         return result
+        if any_decides(inputs, keywords.get("out")):
+            return decided(self, self.numpy, "__call__", inputs, keywords)
         return self._call(*inputs, **keywords)
 
     def _call(
@@ -279,22 +283,31 @@ class UFunc:
 
     def accumulate(self, array: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Running fold along an axis."""
+        if any_decides((array,), out):
+            return decided(self, self.numpy, "accumulate", (array,), _given(axis=axis, dtype=dtype, out=out))
         return _registered["accumulate"](self, array, axis, dtype, out)
 
     def outer(self, a: Any, b: Any, **kwargs: Any) -> Any:
         """The function on every pair of an element of `a` and one of `b`."""
         if self.numpy.nin != 2:
             raise ValueError("outer product only supported for binary functions")
+        if any_decides((a, b), kwargs.get("out")):
+            return decided(self, self.numpy, "outer", (a, b), kwargs)
         left, right = as_operand(a), as_operand(b)
         spread = left.reshape(left.shape + (1,) * right.ndim)
         return self(spread, right, **kwargs)
 
     def at(self, array: Any, indices: Any, *values: Any) -> None:
         """The function applied in place at `indices`, one after the other."""
+        if any_decides((array, *values)):
+            decided(self, self.numpy, "at", (array, indices, *values), {})
+            return
         _registered["at"](self, array, indices, *values)
 
     def reduceat(self, array: Any, indices: Any, axis: int = 0, dtype: Any = None, out: Any = None) -> Any:
         """Folds over the slices that `indices` bound."""
+        if any_decides((array,), out):
+            return decided(self, self.numpy, "reduceat", (array, indices), _given(axis=axis, dtype=dtype, out=out))
         return _registered["reduceat"](self, array, indices, axis, dtype, out)
 
 
@@ -350,7 +363,10 @@ def as_operand(value: Any) -> ndarray:
         return value
     if isinstance(value, list | tuple) and any(isinstance(one, ndarray) for one in value):
         value = [one.asnumpy() if isinstance(one, ndarray) else one for one in value]
-    array = np.asarray(value)
+    given = array_given(value)
+    if isinstance(given, ndarray):
+        return given
+    array = np.asarray(given)
     if dtypes.find(array.dtype.newbyteorder("=")) is None:
         raise TypeError(f"kernels have no elements of dtype {array.dtype}")
     if array.ndim == 0:
@@ -652,19 +668,31 @@ def where_node(mask: Node, a: Node, b: Node) -> Node:
     return Map("where", (mask, a, b), shape, a.dtype, WHERE_TOKENS[a.dtype], mask.device)
 
 
-def _answers_itself(value: Any) -> bool:
-    """Whether a foreign operand wants its own reflected operator to be called."""
-    if isinstance(value, ndarray | np.ndarray | np.generic | list | tuple):
-        return False
-    kind = type(value)
-    if kind in _PYTHON_NUMBERS or kind is complex:
-        return False
-    if hasattr(kind, "__array_ufunc__"):
-        return kind.__array_ufunc__ is None
-    return getattr(kind, "__array_priority__", -1e9) > ndarray.__array_priority__
+_COMPARISONS = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
+_ARITHMETIC = (
+    "add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "pow"
+)  # fmt: skip
+
+# Python's operators as functions, and the method by which the right operand answers.
+_PYTHON_OPERATORS: dict[str, Callable[..., Any]] = {
+    "divmod": divmod,
+    **{short: getattr(operator, f"__{short}__") for short in (*_ARITHMETIC, *_COMPARISONS)},
+}
+_MIRRORED_METHODS: dict[str, str] = {
+    **{short: f"__r{short}__" for short in (*_ARITHMETIC, "divmod")},
+    **{short: f"__{mirrored}__" for short, mirrored in _COMPARISONS.items()},
+}
 
 
-def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
+def _general_operator(ufunc: UFunc, short: str, operands: tuple[Any, Any], reflected: bool) -> Any:
+    """An operator of Python where one operand is neither an array of ours nor a number."""
+    answer = met(ufunc, ufunc.numpy, _PYTHON_OPERATORS[short], _MIRRORED_METHODS[short], operands, reflected)
+    if answer is not NO_WORD:
+        return answer
+    return ufunc._general(operands, None, True, "same_kind", "K", None, None)
+
+
+def _operator(ufunc: UFunc, short: str, reflected: bool) -> Callable[[Any, Any], Any]:
     if reflected:
 
         def method(self: ndarray, other: Any) -> Any:
@@ -672,11 +700,7 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
                 result = binary(ufunc, other, self, _get_frame(1))
                 if result is not NotImplemented:
                     return result
-            return (
-                NotImplemented
-                if _answers_itself(other)
-                else ufunc._general((other, self), None, True, "same_kind", "K", None, None)
-            )
+            return _general_operator(ufunc, short, (other, self), True)
     else:
 
         def method(self: ndarray, other: Any) -> Any:
@@ -684,11 +708,7 @@ def _operator(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
                 result = binary(ufunc, self, other, _get_frame(1))
                 if result is not NotImplemented:
                     return result
-            return (
-                NotImplemented
-                if _answers_itself(other)
-                else ufunc._general((self, other), None, True, "same_kind", "K", None, None)
-            )
+            return _general_operator(ufunc, short, (self, other), False)
 
     return method
 
@@ -703,8 +723,10 @@ def _in_place(ufunc: UFunc) -> Callable[[Any, Any], Any]:
                 if result is not NotImplemented and result._view is None and result._shape == self._shape:
                     self._cell.node = result._cell.node
                     return self
-        if _answers_itself(other):
+        if goes_first(type(other)):
             return NotImplemented
+        if decides(type(other)):
+            return decided(ufunc, ufunc.numpy, "__call__", (self, other), {"out": self})
         return ufunc._general((self, other), self, True, "same_kind", "K", None, None)
 
     return method
@@ -718,11 +740,11 @@ def _unary_operator(ufunc: UFunc) -> Callable[[Any], Any]:
 
 
 def _divmod(self: ndarray, other: Any) -> Any:
-    return NotImplemented if _answers_itself(other) else UFUNCS["divmod"](self, other)
+    return _general_operator(UFUNCS["divmod"], "divmod", (self, other), False)
 
 
 def _reflected_divmod(self: ndarray, other: Any) -> Any:
-    return NotImplemented if _answers_itself(other) else UFUNCS["divmod"](other, self)
+    return _general_operator(UFUNCS["divmod"], "divmod", (other, self), True)
 
 
 def _power(self: ndarray, other: Any, modulo: Any = None) -> Any:
@@ -739,25 +761,11 @@ def _power(self: ndarray, other: Any, modulo: Any = None) -> Any:
     result = binary(UFUNCS["power"], self, other, _get_frame(1))
     if result is not NotImplemented:
         return result
-    if _answers_itself(other):
-        return NotImplemented
-    return UFUNCS["power"]._general((self, other), None, True, "same_kind", "K", None, None)
+    return _general_operator(UFUNCS["power"], "pow", (self, other), False)
 
 
-def _of_two_results(ufunc: UFunc, reflected: bool) -> Callable[[Any, Any], Any]:
-    """The operator of a ufunc that gives a tuple."""
-
-    def method(self: ndarray, other: Any) -> Any:
-        if _answers_itself(other):
-            return NotImplemented
-        operands = (other, self) if reflected else (self, other)
-        return ufunc._general(operands, None, True, "same_kind", "K", None, None)
-
-    return method
-
-
-def _comparison(ufunc: UFunc, short: str, name: str) -> Callable[[Any, Any], Any]:
-    plain = _operator(ufunc, reflected=False)
+def _comparison(ufunc: UFunc, name: str, short: str) -> Callable[[Any, Any], Any]:
+    plain = _operator(ufunc, short, reflected=False)
     compare = getattr(operator, short)
 
     def method(self: ndarray, other: Any) -> Any:
@@ -800,9 +808,9 @@ def install_operators() -> None:
     }  # fmt: skip
     for short, name in arithmetic.items():
         ufunc = UFUNCS[name]
-        setattr(ndarray, f"__r{short}__", _operator(ufunc, reflected=True))
+        setattr(ndarray, f"__r{short}__", _operator(ufunc, short, reflected=True))
         setattr(Array, f"__i{short}__", _in_place(ufunc))
-        setattr(ndarray, f"__{short}__", _power if short == "pow" else _operator(ufunc, reflected=False))
+        setattr(ndarray, f"__{short}__", _power if short == "pow" else _operator(ufunc, short, reflected=False))
         if (
             short != "pow"
         ):  # whose results may differ from NumPy's in the last digit: they must not depend on what is known
@@ -825,7 +833,7 @@ def install_operators() -> None:
     }
     for short, name in comparisons.items():
         method = f"__{short}__"
-        setattr(ndarray, method, _comparison(UFUNCS[name], short, name))
+        setattr(ndarray, method, _comparison(UFUNCS[name], name, short))
         setattr(Scalar, method, _scalar_operator(getattr(operator, method), getattr(ndarray, method), False))
 
 

@@ -21,6 +21,8 @@ from types import FrameType, ModuleType
 
 import numpy
 
+from blockarray.runner.boundary import ADAPTERS
+
 _INSTALLED_FOLDERS = frozenset({"site-packages", "dist-packages"})
 _IDENTITY_NAMES = frozenset({"__builtins__", "__cached__", "__loader__", "__name__", "__package__", "__spec__"})
 
@@ -127,6 +129,7 @@ class ProgramImports:
         self._native = native
         self._files = files
         self._modules: dict[str, ModuleType] = {}
+        self._unadapted = set(ADAPTERS)
         self._import_before = builtins.__import__
         self._import_module_before = importlib.import_module
 
@@ -150,6 +153,8 @@ class ProgramImports:
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:
+        if level == 0 and name.partition(".")[0] in self._unadapted:
+            return self._adapted(name, globals, locals, fromlist)
         concerned = level == 0 and (name == "numpy" or name.startswith("numpy."))
         if not concerned or not self._is_own(globals, sys._getframe(1)):
             return self._import_before(name, globals, locals, fromlist, level)
@@ -157,6 +162,21 @@ class ProgramImports:
         # for it in sys.modules.
         self._import_before(name, globals, locals, fromlist, level)
         return self.module(name if fromlist else "numpy")
+
+    def _adapted(
+        self,
+        name: str,
+        globals: Mapping[str, object] | None,
+        locals: Mapping[str, object] | None,
+        fromlist: Sequence[str] | None,
+    ) -> ModuleType:
+        """Import what `ADAPTERS` lists, and adapt it the first time that one of the program's own files asks for it."""
+        found = self._import_before(name, globals, locals, fromlist, 0)
+        root = name.partition(".")[0]
+        if root in self._unadapted and self._is_own(globals, sys._getframe(2)):
+            self._unadapted.remove(root)
+            ADAPTERS[root](sys.modules[root])
+        return found
 
     def _import_module(self, name: str, package: str | None = None) -> ModuleType:
         caller = sys._getframe(1)
