@@ -106,7 +106,7 @@ def test_device_numbers_replace_the_table():
 def test_missing_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda", None)
     monkeypatch.setattr(driver_module.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(TargetError, match=r"cuda-python is not installed; pip install 'blockarray\[cuda\]'"):
+    with pytest.raises(TargetError, match=r"cuda-python is not installed; install it with pip install '\.\[cuda\]'"):
         driver_module.load_bindings()
 
 
