@@ -33,11 +33,15 @@ def test_clip():
     def program(xp, x, low, high):
         return xp.clip(x, low, high), x.clip(low, high)
 
-    assert_matches_numpy(program, arrays(DTYPES), CLIP_BOUNDS, CLIP_BOUNDS, examples=100, check_messages=True)
+    # Of 0.0 and -0.0, equal numbers, NumPy's loops give the first or the second by dtype and by lane.
+    assert_matches_numpy(
+        program, arrays(DTYPES), CLIP_BOUNDS, CLIP_BOUNDS, examples=100, check_messages=True, signed_zeros=False
+    )
     assert_matches_numpy(
         lambda xp, x, low, high: xp.clip(x, low, high),
         *[broadcastable_arrays(3, DTYPES)],
         examples=60,
+        signed_zeros=False,
     )
 
 
