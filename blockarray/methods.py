@@ -116,7 +116,9 @@ def _partition(self: ndarray, kth: Any, axis: int = -1, kind: str = "introselect
 
 
 def _resize(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
-    """Change shape and size in place."""
+    """Change shape and size in place; without a shape nothing changes."""
+    if not new_shape or new_shape == (None,):
+        return
     shape = new_shape[0] if len(new_shape) == 1 and not isinstance(new_shape[0], int) else new_shape
     host = host_value(self)
     host.resize(shape, refcheck=False)

@@ -3,7 +3,7 @@
 import operator
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.exceptions import AxisError
@@ -116,8 +116,9 @@ def reduce(
         return decided(ufunc, ufunc.numpy, "reduce", (array,), given)
     source = _array_or_none(array)
     wanted = None if dtype is None else np.dtype(dtype)
-    if wanted is None and isinstance(out, ndarray) and name in ("add", "multiply"):
-        wanted = out.dtype
+    # The fold is done in the dtype of `out` where that holds the elements, else as without it, and then converted.
+    if wanted is None and isinstance(out, ndarray) and name in ("add", "multiply") and source is not None:
+        wanted = out.dtype if np.can_cast(source.dtype, out.dtype, "same_kind") else None
     arguments = {"axis": axis, "dtype": dtype, "out": out, "keepdims": keepdims}
     if initial is not NO_VALUE:
         arguments["initial"] = initial
@@ -195,8 +196,18 @@ def _memory_order_without(source: ndarray, rank: int, dropped: Sequence[int]) ->
     return tuple(left.index(axis) for axis in order if axis not in dropped)
 
 
-def finish(node: Node, axes: Sequence[int], keepdims: bool, out: Any, source: ndarray | None = None) -> Any:
-    """Drop the folded axes unless they are kept, and deliver into `out` if it is given, else in the memory order of `source`."""
+def finish(
+    node: Node,
+    axes: Sequence[int],
+    keepdims: bool,
+    out: Any,
+    source: ndarray | None = None,
+    casting: Literal["unsafe", "same_kind"] = "unsafe",
+) -> Any:
+    """Drop the folded axes unless they are kept, and deliver into `out` if it is given, else in the memory order of `source`.
+
+    What NumPy folds into `out` it converts without asking; only what comes behind a fold is cast by a rule.
+    """
     folded = node if keepdims else drop_axes(node, axes)
     if out is None:
         folded.record(user_frame())
@@ -214,9 +225,9 @@ def finish(node: Node, axes: Sequence[int], keepdims: bool, out: Any, source: nd
         raise ValueError(
             f"output parameter for reduction operation has wrong shape: expected {folded.shape}, found {target._shape}"
         )
-    if not np.can_cast(folded.dtype.numpy, target.dtype, "same_kind"):
+    if not np.can_cast(folded.dtype.numpy, target.dtype, casting):
         raise TypeError(
-            f"Cannot cast ufunc output from {folded.dtype.numpy!r} to {target.dtype!r} with casting rule 'same_kind'"
+            f"Cannot cast ufunc output from {folded.dtype.numpy!r} to {target.dtype!r} with casting rule {casting!r}"
         )
     write(target, cast(folded, target._row))
     return target
@@ -446,7 +457,8 @@ def _variance(
         root = UFUNCS["sqrt"].resolution((working,))
         assert root is not None
         spread = Map("sqrt", (spread,), spread.shape, working, root.tokens[0], node.device)
-    return finish(cast(spread, result), axes, _given_keepdims(keepdims), out, source)
+    casting: Literal["unsafe", "same_kind"] = "same_kind" if name == "std" else "unsafe"
+    return finish(cast(spread, result), axes, _given_keepdims(keepdims), out, source, casting)
 
 
 @by_method
@@ -482,7 +494,7 @@ def _arg(name: str, a: Any, axis: Any, out: Any, keepdims: Any) -> Any:
         found: Node = View(Constant(0, dtypes.int64, node.device), 0, (), ())
     else:
         found = fold(combiner, node, axes, output=1)
-    return finish(found, axes, _given_keepdims(keepdims), out)
+    return finish(found, axes, _given_keepdims(keepdims), out, casting="same_kind")
 
 
 @by_method

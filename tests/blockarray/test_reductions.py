@@ -1,5 +1,7 @@
 """Reductions and running folds against NumPy, over dtypes, layouts, axes and special values."""
 
+import warnings
+
 import numpy
 import pytest
 from hypothesis import strategies
@@ -176,3 +178,21 @@ def test_divmod_gives_both():
         assert type(ours) is tuple
         for found, expected in zip(ours, divmod(a, b), strict=True):
             assert_equal_arrays(found, expected)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "cumsum"])
+@pytest.mark.parametrize("values", [[0.5, 0.5, 2.25], [True, True, False], [1, 300, 2]], ids=str)
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "bool", "float64"])
+def test_folds_into_an_out_of_another_dtype(name, values, dtype):
+    def outcome(xp):
+        out = xp.zeros(3 if name == "cumsum" else (), dtype)
+        try:
+            getattr(xp, name)(xp.array(values), out=out)
+        except TypeError:
+            return TypeError
+        return numpy.asarray(out).tolist()
+
+    with numpy.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, expected = outcome(np), outcome(numpy)
+    assert found == (expected if expected is TypeError else pytest.approx(expected, rel=1e-6))
